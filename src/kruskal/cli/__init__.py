@@ -1,0 +1,58 @@
+"""The command line: parse, call, print. `main` is the console entry point."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run a command; a user's mistake ends in one sentence on standard error, never in a traceback.
+
+    Parameters
+    ----------
+    args : sequence of str, optional
+        The words after the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit status: 0 done, 1 the machine refused (memory, disk), 2 the user's mistake, 130 interrupted.
+    """
+    from kruskal.errors import InputError
+
+    try:
+        import typer
+
+        from kruskal.cli.app import app
+        from kruskal.cli.errors import Stopped, machine_sentence
+    except KeyboardInterrupt:
+        return _say("interrupted.", 130)
+
+    words = sys.argv[1:] if args is None else list(args)
+    try:
+        status = app(args=words, prog_name="kruskal", standalone_mode=False, obj=words)
+    except InputError as error:
+        return _say(str(error), 2)
+    except Stopped as error:
+        return _say(str(error), error.status)
+    except (KeyboardInterrupt, typer.Abort):
+        return _say("interrupted.", 130)
+    except (MemoryError, OSError) as error:
+        return _say(machine_sentence(error), 1)
+    except Exception as error:
+        # typer's usage errors; their class has moved between versions, their shape has not
+        sentence = getattr(error, "format_message", None)
+        if sentence is None:
+            raise
+        return _say(f"{sentence()} (see 'kruskal --help')", getattr(error, "exit_code", 2))
+    if status == 130:  # what typer makes of Ctrl-C
+        return _say("interrupted.", 130)
+    return status if isinstance(status, int) else 0
+
+
+def _say(sentence: str, status: int) -> int:
+    """Print one line on standard error and pass the exit status on."""
+    line = " ".join(sentence.split())
+    print(f"kruskal: {line}{'' if line.endswith((')', '.')) else '.'}", file=sys.stderr)
+    return status

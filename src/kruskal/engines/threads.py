@@ -1,0 +1,66 @@
+"""Shards on the threads of one machine."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from kruskal.errors import InputError
+from kruskal.gibbs.local import Shard, split
+from kruskal.patches import Items
+
+T = TypeVar("T")
+
+
+def check_threads(threads: int | None) -> int:
+    """The number of threads to use: as given, or all cores that this process may use."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(threads, bool) or int(threads) != threads or threads < 1:
+        raise InputError(f"threads must be a whole number of at least 1, not {threads!r}")
+    return int(threads)
+
+
+class ThreadEngine:
+    """Applies a function to every shard, on a pool of threads; a context manager.
+
+    The kernels release the interpreter lock. BLAS is held to one thread inside, so that results are the same
+    for any number of threads and cores are not used twice.
+    """
+
+    def __init__(self, items: Items, threads: int | None = None) -> None:
+        self.threads = check_threads(threads)
+        self.shards: list[Shard] = split(items)
+        self.n_shards = len(self.shards)
+        self.n_items = items.n_items
+        self.n_observed = sum(shard.n_observed for shard in self.shards)
+        self.complete = items.complete
+        self.dtype = items.flat.dtype
+        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 and self.n_shards > 1 else None
+        self._limits = threadpool_limits(limits=1, user_api="blas")
+
+    def map(self, function: Callable[[Shard], T]) -> list[T]:
+        """``function`` of every shard, in the order of the shards."""
+        if self._pool is None:
+            return [function(shard) for shard in self.shards]
+        return list(self._pool.map(function, self.shards))
+
+    def drain(self) -> None:
+        """Wait until no thread works on a shard any more, after `map` was interrupted."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = ThreadPoolExecutor(self.threads)
+
+    def close(self) -> None:
+        """Stop the threads and give BLAS its own back."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        self._limits.restore_original_limits()
+
+    def __enter__(self) -> "ThreadEngine":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

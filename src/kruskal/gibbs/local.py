@@ -1,0 +1,138 @@
+"""Local state: the items of one shard, their sparse codes and, for masked data, their residuals.
+
+Items are split into a fixed number of shards that depends on the number of items only, never on the number
+of threads: a shard is the unit of work of every engine, and sums over items are sums over shards in order.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from kruskal.kernel import kernel
+from kruskal.patches import Items
+
+_ITEMS_PER_SHARD = 1024
+_MOST_SHARDS = 16
+
+
+class Codes(NamedTuple):
+    """The non-zero w_kn = s_kn z_kn of consecutive items, item by item, atoms in increasing order.
+
+    Attributes
+    ----------
+    start : (n + 1,) int64, where the codes of each item begin
+    atom : (nnz,) uint16
+    value : (nnz,) float of the data's precision
+    """
+
+    start: np.ndarray
+    atom: np.ndarray
+    value: np.ndarray
+
+    @classmethod
+    def empty(cls, n_items: int, dtype: np.dtype) -> "Codes":
+        """No atom is used by any item."""
+        return cls(np.zeros(n_items + 1, np.int64), np.zeros(0, np.uint16), np.zeros(0, dtype))
+
+
+@dataclass
+class Shard:
+    """Consecutive items with their local state.
+
+    Attributes
+    ----------
+    first : index of the first item among all items; random numbers are addressed by it
+    items : the data of these items
+    entry_start, entry : observed entries of each item, packed ((n + 1,) int64, (observed,) uint32);
+        of length one and zero when the data are complete
+    codes : current codes
+    residual : (observed,) x - Dw at the observed entries (masked data only; rebuilt by every code draw)
+    cursor : (n,) how far a sweep over blocks of atoms has come in each item's codes
+    """
+
+    first: int
+    items: Items
+    entry_start: np.ndarray
+    entry: np.ndarray
+    codes: Codes
+    residual: np.ndarray
+    cursor: np.ndarray
+
+    @property
+    def n_items(self) -> int:
+        """Number of items of this shard."""
+        return self.items.n_items
+
+    @property
+    def n_observed(self) -> int:
+        """Number of observed entries over the items of this shard (an entry in two items counts twice)."""
+        return len(self.entry) if not self.items.complete else self.n_items * len(self.items.offset)
+
+    def observed_counts(self) -> np.ndarray:
+        """(n,) number of observed entries of each item."""
+        if self.items.complete:
+            return np.full(self.n_items, len(self.items.offset), dtype=np.int64)
+        return np.diff(self.entry_start)
+
+
+def split(items: Items) -> list[Shard]:
+    """Cut items into shards, with empty codes; a function of the number of items alone."""
+    n_shards = max(1, min(_MOST_SHARDS, -(-items.n_items // _ITEMS_PER_SHARD)))
+    bounds = np.linspace(0, items.n_items, n_shards + 1).astype(np.int64)
+    return [_shard(items, int(first), int(stop)) for first, stop in pairwise(bounds)]
+
+
+def _shard(items: Items, first: int, stop: int) -> Shard:
+    part = items._replace(origin=items.origin[first:stop])
+    codes = Codes.empty(stop - first, items.flat.dtype)
+    if items.complete:
+        nothing = np.zeros(0, items.flat.dtype)
+        return Shard(
+            first, part, np.zeros(1, np.int64), np.zeros(0, np.uint32), codes, nothing, codes.start[:-1]
+        )
+    start = np.zeros(stop - first + 1, np.int64)
+    _count_observed(items.observed, part.origin, part.offset, start)
+    entry = np.empty(start[-1], np.uint32)
+    _list_observed(items.observed, part.origin, part.offset, entry)
+    return Shard(first, part, start, entry, codes, np.zeros(len(entry), items.flat.dtype), codes.start[:-1])
+
+
+@kernel
+def _count_observed(observed, origin, offset, start):
+    for n in range(origin.shape[0]):
+        count = 0
+        for i in range(offset.shape[0]):
+            count += observed[origin[n] + offset[i]]
+        start[n + 1] = start[n] + count
+
+
+@kernel
+def _list_observed(observed, origin, offset, entry):
+    filled = 0
+    for n in range(origin.shape[0]):
+        for i in range(offset.shape[0]):
+            if observed[origin[n] + offset[i]]:
+                entry[filled] = i
+                filled += 1
+
+
+def count_codes(codes: Codes, n_atoms: int) -> tuple[np.ndarray, np.ndarray]:
+    """How many items use each atom ((K,) int64) and the sum of their squared codes ((K,) float64)."""
+    counts, squares = np.zeros(n_atoms, np.int64), np.zeros(n_atoms)
+    _count(codes.atom, codes.value, counts, squares)
+    return counts, squares
+
+
+@kernel
+def _count(atom, value, counts, squares):
+    for c in range(atom.shape[0]):
+        counts[atom[c]] += 1
+        squares[atom[c]] += float(value[c]) * float(value[c])
+
+
+def rescale_codes(shard: Shard, factor: np.ndarray) -> None:
+    """Multiply the codes of atom k by ``factor[k]``, for moves that put the scale into the atoms instead."""
+    values = shard.codes.value * factor[shard.codes.atom].astype(shard.codes.value.dtype)
+    shard.codes = shard.codes._replace(value=values)

@@ -1,0 +1,32 @@
+r"""Precisions: gamma_eps of the noise and gamma_s of the codes.
+
+    gamma_eps ~ Gamma(c + 1/2 sum_n |Omega_n|,  d + 1/2 sum over observed of (x - Dw)^2)       (1.15)
+    gamma_s   ~ Gamma(e + 1/2 sum z_kn,         f + 1/2 sum z_kn s_kn^2)                       (1.16')
+
+gamma_s has the codes with z = 0 integrated out: exact, and it mixes faster than drawing them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+SMALLEST, LARGEST = 1e-30, 1e15
+"""Precisions are kept inside this range, so that constant or noise-free data cannot overflow."""
+
+
+class GammaPrior(NamedTuple):
+    """Gamma(shape, rate)."""
+
+    shape: float
+    rate: float
+
+
+def precision_conditional(count: float, squares: float, prior: GammaPrior) -> tuple[float, float]:
+    """Shape and rate of a precision, given the number and the sum of squares of what it governs."""
+    return prior.shape + 0.5 * count, prior.rate + 0.5 * squares
+
+
+def draw_precision(count: float, squares: float, prior: GammaPrior, random: np.random.Generator) -> float:
+    """A precision given ``count`` normal deviates with sum of squares ``squares``."""
+    shape, rate = precision_conditional(count, squares, prior)
+    return float(np.clip(random.standard_gamma(shape) / rate, SMALLEST, LARGEST))

@@ -1,0 +1,160 @@
+r"""What the atoms need to know of the data: sufficient statistics, summed over the items of a shard.
+
+As a function of atom k the log likelihood is -1/2 sum_i q_ik d_ik^2 + sum_i p_ik d_ik with
+
+    q_ik = gamma_eps sum_n omega_in w_kn^2,     p_ik = gamma_eps sum_n omega_in w_kn x~_in     (1.1), (1.2)
+
+All statistics here are free of gamma_eps and of the atoms' prior.
+
+Complete data: C = W W^T and B = X W^T serve a whole sweep over the atoms                     (3.1).
+Masked data: the atoms are taken in blocks of b. For a block the shards report, with the residual h = x - Dw,
+sum w^2 and sum w h per entry and atom, and sum w_k w_k' per entry and pair of atoms; that is all that is
+needed to draw the block's atoms one after the other. The change of the atoms is then applied to the
+residuals at the beginning of the next block's visit, so a block costs one visit to the items.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kruskal.gibbs.local import Shard
+from kruskal.kernel import kernel
+
+
+class CompleteStatistics(NamedTuple):
+    """C = W W^T (K, K) and B^T = W X^T (K, P)."""
+
+    code_products: np.ndarray
+    data_products: np.ndarray
+
+
+class BlockStatistics(NamedTuple):
+    """Sums over items for atoms first <= k < first + b of a masked sweep.
+
+    Attributes
+    ----------
+    squares : (b, P) sum_n omega w_k^2
+    correlations : (b, P) sum_n omega w_k h_n
+    products : (b, b, P) sum_n omega w_k w_k' for k < k'
+    """
+
+    squares: np.ndarray
+    correlations: np.ndarray
+    products: np.ndarray
+
+
+def complete_statistics(shard: Shard, n_atoms: int) -> CompleteStatistics:
+    """C and B of one shard of complete data."""
+    products = np.zeros((n_atoms, n_atoms))
+    data = np.zeros((n_atoms, len(shard.items.offset)))
+    items = shard.items
+    _complete(items.flat, items.origin, items.offset, *shard.codes, products, data)
+    return CompleteStatistics(products, data)
+
+
+@kernel
+def _complete(flat, origin, offset, start, atom, value, products, data):
+    n_entries = offset.shape[0]
+    item = np.empty(n_entries, flat.dtype)
+    for n in range(origin.shape[0]):
+        for i in range(n_entries):
+            item[i] = flat[origin[n] + offset[i]]
+        for c in range(start[n], start[n + 1]):
+            w = float(value[c])
+            row = data[atom[c]]
+            for i in range(n_entries):
+                row[i] += w * item[i]
+            line = products[atom[c]]
+            for other in range(c, start[n + 1]):  # upper triangle: atoms of an item are in order
+                line[atom[other]] += w * value[other]
+    for k in range(products.shape[0]):
+        for j in range(k):
+            products[k, j] = products[j, k]
+
+
+def block_size(n_atoms: int, n_shards: int, n_codes: int, observed_share: float) -> int:
+    """Atoms per block: as many as keep the pair sums cheaper than the visits to the codes, at most 16."""
+    size = 16
+    while size > 1 and n_atoms * size * n_shards > 3.0 * n_codes * observed_share:
+        size //= 2
+    return size
+
+
+def block_statistics(
+    shard: Shard, first: int, size: int, previous: int, change: np.ndarray
+) -> BlockStatistics:
+    """Statistics of one block of atoms of one masked shard.
+
+    Parameters
+    ----------
+    shard : its ``residual`` is brought up to date with the change of the previous block, its ``cursor`` moved
+    first, size : the block is first <= k < first + size; blocks are visited in order, beginning with 0
+    previous, change : first atom of the previous block and the change (b, P) of its atoms, not yet applied
+    """
+    if first == 0:
+        shard.cursor = shard.codes.start[:-1].copy()
+    n_entries = len(shard.items.offset)
+    result = BlockStatistics(
+        np.zeros((size, n_entries)), np.zeros((size, n_entries)), np.zeros((size, size, n_entries))
+    )
+    _block(
+        shard.entry_start,
+        shard.entry,
+        shard.residual,
+        *shard.codes,
+        first,
+        previous,
+        change,
+        shard.cursor,
+        *result,
+    )
+    return result
+
+
+@kernel
+def _block(
+    entry_start, entry, residual, start, atom, value, first, previous, change, cursor,
+    squares, correlations, products,
+):  # fmt: skip
+    stop = first + squares.shape[0]
+    for n in range(start.shape[0] - 1):
+        end = start[n + 1]
+        c = cursor[n]
+        if c == end or atom[c] >= stop:
+            continue
+        here = entry[entry_start[n] : entry_start[n + 1]]
+        rest = residual[entry_start[n] : entry_start[n + 1]]
+        while c < end and atom[c] < first:
+            delta = change[atom[c] - previous]
+            w = value[c]
+            for j in range(here.shape[0]):
+                rest[j] -= w * delta[here[j]]
+            c += 1
+        cursor[n] = c
+        while c < end and atom[c] < stop:
+            k = atom[c] - first
+            w = float(value[c])
+            square, correlation = squares[k], correlations[k]
+            for j in range(here.shape[0]):
+                square[here[j]] += w * w
+                correlation[here[j]] += w * rest[j]
+            other = c + 1
+            while other < end and atom[other] < stop:
+                both = w * value[other]
+                product = products[k, atom[other] - first]
+                for j in range(here.shape[0]):
+                    product[here[j]] += both
+                other += 1
+            c += 1
+
+
+def sum_in_order(parts: list):
+    """Add NamedTuples of arrays or numbers field by field, from the first to the last."""
+    kind = type(parts[0])
+    totals = []
+    for field in zip(*parts):
+        total = field[0]
+        for part in field[1:]:
+            total = total + part
+        totals.append(total)
+    return kind(*totals)

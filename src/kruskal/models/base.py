@@ -1,0 +1,225 @@
+"""The sampler that all factor models share: one sweep, as draws of local state and of global state.
+
+Local state lives in the shards of an engine, global state is one small NamedTuple. A sweep is
+
+    codes of every item  ->  usage, precisions  ->  scale moves  ->  atoms  ->  what governs the atoms
+
+and everything that touches items goes through ``engine.map``: what a shard returns is summed in the order of
+the shards. A model knows what is drawn, never where the data live.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from kruskal.gibbs.atoms import AtomNoise, AtomOptions, AtomState, draw_atoms_block, draw_atoms_complete
+from kruskal.gibbs.codes import CodeDraw, code_model, draw_codes
+from kruskal.gibbs.local import Shard, rescale_codes
+from kruskal.gibbs.moves import code_scale_parameters, draw_log_scale
+from kruskal.gibbs.precision import GammaPrior, draw_precision
+from kruskal.gibbs.statistics import block_size, block_statistics, complete_statistics, sum_in_order
+from kruskal.gibbs.usage import UsagePrior, draw_usage
+from kruskal.patches import Items
+from kruskal.random import Stream, generator
+from kruskal.tensor import entry_rows
+
+T = TypeVar("T")
+VAGUE = GammaPrior(1e-6, 1e-6)
+
+
+class Global(NamedTuple):
+    """The state that exists once. Models with Gaussian atoms have R = 0.
+
+    Attributes
+    ----------
+    dictionary : (K, P) atoms d_k
+    weights : (K, R) lambda;  factors : (K, sum m_t, R) u;  log_delta : (K, R);  alpha : float
+    usage : (K,) pi;  code_precision : gamma_s;  noise_precision : gamma_eps
+    """
+
+    dictionary: np.ndarray
+    weights: np.ndarray
+    factors: np.ndarray
+    log_delta: np.ndarray
+    alpha: float
+    usage: np.ndarray
+    code_precision: float
+    noise_precision: float
+
+
+class SweepReport(NamedTuple):
+    """What a sweep tells of itself."""
+
+    counts: np.ndarray  # (K,) items that use each atom
+    residual_squares: float
+    active_per_item: float
+
+
+class Engine(Protocol):
+    """Who runs it: holds the shards and applies a function to each of them, results in order."""
+
+    n_items: int
+    n_observed: int
+    complete: bool
+    dtype: np.dtype
+    n_shards: int
+
+    def map(self, function: Callable[[Shard], T]) -> list[T]:
+        """``function`` of every shard, in the order of the shards."""
+        ...
+
+
+class Model(Protocol):
+    """What an engine needs of a model."""
+
+    shape: tuple[int, ...]
+    n_atoms: int
+
+    def start(self, name: str, items: Items, seed: int) -> Global:
+        """The global state in which a chain begins."""
+        ...
+
+    def sweep(self, state: Global, engine: Engine, seed: int, number: int) -> tuple[Global, SweepReport]:
+        """One sweep over local and global state; ``number`` counts from 1 and addresses the randomness."""
+        ...
+
+    def ranks(self, state: Global, tolerance: float = 0.01) -> np.ndarray:
+        """(K,) rank of every atom at a relative tolerance."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorModel:
+    """Sparse sums of atoms with spike-slab codes; subclasses say what an atom is.
+
+    Parameters
+    ----------
+    shape : shape of one item
+    n_atoms : K
+    usage_prior : (a_pi, b_pi);  code_prior : (e, f);  noise_prior : (c, d)
+    collapsed : draw z with s integrated out (default), or the paper's uncollapsed form
+    """
+
+    shape: tuple[int, ...]
+    n_atoms: int
+    usage_prior: UsagePrior
+    code_prior: GammaPrior = VAGUE
+    noise_prior: GammaPrior = VAGUE
+    collapsed: bool = True
+    rows: np.ndarray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", entry_rows(self.shape))
+
+    def sweep(self, state: Global, engine: Engine, seed: int, number: int) -> tuple[Global, SweepReport]:
+        """One exact Gibbs sweep."""
+        codes = code_model(
+            state.dictionary,
+            state.usage,
+            state.code_precision,
+            state.noise_precision,
+            engine.dtype,
+            engine.complete,
+        )
+        drawn = sum_in_order(
+            engine.map(partial(draw_codes, model=codes, seed=seed, sweep=number, collapsed=self.collapsed))
+        )
+        state = self.draw_scalars(state, drawn, engine, seed, number)
+        state = self.move_code_scale(state, drawn, engine, seed, number)
+        state = self.draw_atoms(state, drawn, engine, seed, number)
+        state = self.draw_atom_prior(state, seed, number)
+        report = SweepReport(drawn.counts, drawn.residual_squares, float(drawn.counts.sum()) / engine.n_items)
+        return state, report
+
+    def draw_scalars(self, state: Global, drawn: CodeDraw, engine: Engine, seed: int, number: int) -> Global:
+        """pi, gamma_s and gamma_eps."""
+        return state._replace(
+            usage=draw_usage(
+                drawn.counts, engine.n_items, self.usage_prior, generator(seed, Stream.USAGE, number)
+            ),
+            code_precision=draw_precision(
+                drawn.counts.sum(), drawn.squares.sum(), self.code_prior,
+                generator(seed, Stream.CODE_PRECISION, number),
+            ),
+            noise_precision=draw_precision(
+                engine.n_observed, drawn.residual_squares, self.noise_prior,
+                generator(seed, Stream.NOISE_PRECISION, number),
+            ),
+        )  # fmt: skip
+
+    def move_code_scale(
+        self, state: Global, drawn: CodeDraw, engine: Engine, seed: int, number: int
+    ) -> Global:
+        """Move scale between every atom and its codes."""
+        energy, size = self.atom_energy(state)
+        parameters = code_scale_parameters(energy, size, drawn.counts, drawn.squares, state.code_precision)
+        log_y = draw_log_scale(*parameters, generator(seed, Stream.MOVES, number, index=0))
+        scale = np.exp(0.5 * log_y)
+        engine.map(partial(rescale_codes, factor=1.0 / scale))
+        return self.scale_atoms(state, scale)
+
+    def draw_atoms(self, state: Global, drawn: CodeDraw, engine: Engine, seed: int, number: int) -> Global:
+        """All atoms in order, from the statistics of the shards."""
+        atoms = self.atom_state(state)
+        rank = atoms.weights.shape[1]
+        n_coefficients = atoms.factors[0].size if rank else atoms.dictionary.shape[1]
+        noise = AtomNoise(
+            generator(seed, Stream.ATOMS, number).standard_normal((self.n_atoms, n_coefficients)),
+            generator(seed, Stream.ATOM_WEIGHTS, number).standard_normal((self.n_atoms, rank)),
+        )
+        options = self.atom_options()
+        if engine.complete:
+            statistics = sum_in_order(engine.map(partial(complete_statistics, n_atoms=self.n_atoms)))
+            draw_atoms_complete(atoms, statistics, state.noise_precision, noise, options)
+        else:
+            share = engine.n_observed / (engine.n_items * atoms.dictionary.shape[1])
+            size = block_size(self.n_atoms, engine.n_shards, int(drawn.counts.sum()), share)
+            change = np.zeros((0, atoms.dictionary.shape[1]))
+            for first in range(0, self.n_atoms, size):
+                width = min(size, self.n_atoms - first)
+                visit = partial(
+                    block_statistics, first=first, size=width, previous=first - size, change=change
+                )
+                block = sum_in_order(engine.map(visit))
+                change = draw_atoms_block(atoms, first, block, state.noise_precision, noise, options)
+                change = change.astype(engine.dtype)
+        return state._replace(dictionary=atoms.dictionary, weights=atoms.weights, factors=atoms.factors)
+
+    def atom_state(self, state: Global) -> AtomState:
+        """Copies of the atoms' arrays, as the draw changes them in place."""
+        return AtomState(
+            state.dictionary.copy(), state.weights.copy(), state.factors.copy(),
+            np.cumsum(state.log_delta, axis=1), self.rows, np.array(self.shape, dtype=np.int64),
+        )  # fmt: skip
+
+    def atom_options(self) -> AtomOptions:
+        """How atoms are drawn."""
+        return AtomOptions()
+
+    def initial(self, dictionary: np.ndarray, **atoms: Any) -> Global:
+        """The global state at the start with these atoms: nothing in use, noise a tenth of the range."""
+        n_atoms = self.n_atoms
+        values = {
+            "weights": np.zeros((n_atoms, 0)), "factors": np.zeros((n_atoms, 0, 0)),
+            "log_delta": np.zeros((n_atoms, 0)), "alpha": 1.0, **atoms,
+        }  # fmt: skip
+        return Global(
+            dictionary, usage=np.full(n_atoms, 0.01), code_precision=1.0, noise_precision=100.0, **values
+        )
+
+    # What a subclass says about its atoms.
+
+    def atom_energy(self, state: Global) -> tuple[np.ndarray, int]:
+        """Quadratic form (K,) of the Gaussian prior of the atom, and the number of coefficients in it."""
+        raise AssertionError("a subclass says what an atom is")
+
+    def scale_atoms(self, state: Global, scale: np.ndarray) -> Global:
+        """Atoms times ``scale`` (K,)."""
+        raise AssertionError("a subclass says what an atom is")
+
+    def draw_atom_prior(self, state: Global, seed: int, number: int) -> Global:
+        """Draw what governs the atoms; nothing for fixed priors."""
+        return state

@@ -1,0 +1,145 @@
+"""Where the items lie: a regular grid of patches over an array of any order.
+
+Patches are never copied out. An item is an origin into the flattened array, and all items share one table of
+offsets: entry i of item n is ``flat[origin[n] + offset[i]]``. A plain matrix of items fits the same form.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kruskal.errors import InputError
+
+
+class Items(NamedTuple):
+    """The data that a sampler sees: overlapping views into one flat array.
+
+    Attributes
+    ----------
+    flat : (size,) float32 (tests also use float64), zero where missing
+    observed : (size,) bool, or of length zero when everything is observed
+    origin : (N,) int64
+    offset : (P,) int64
+    shape : shape (m_1, .., m_T) of one item, P = prod(shape)
+    """
+
+    flat: np.ndarray
+    observed: np.ndarray
+    origin: np.ndarray
+    offset: np.ndarray
+    shape: tuple[int, ...]
+
+    @property
+    def n_items(self) -> int:
+        """Number of items N."""
+        return len(self.origin)
+
+    @property
+    def complete(self) -> bool:
+        """True when no entry is missing."""
+        return len(self.observed) == 0
+
+    @classmethod
+    def from_matrix(cls, items: np.ndarray, observed: np.ndarray | None = None) -> "Items":
+        """Items given one by one: ``items`` has shape (N, m_1, .., m_T), ``observed`` the same or None."""
+        n_items, shape = len(items), items.shape[1:]
+        size = math.prod(shape)
+        missing = observed is not None and not observed.all()
+        flat = np.where(observed, items, 0).ravel() if missing else items.ravel()
+        if flat.dtype not in (np.float32, np.float64):
+            flat = flat.astype(np.float32)
+        mask = observed.ravel() if missing and observed is not None else np.zeros(0, dtype=bool)
+        origin = np.arange(n_items, dtype=np.int64) * size
+        return cls(flat, mask, origin, np.arange(size, dtype=np.int64), shape)
+
+
+class Grid(NamedTuple):
+    """A grid of patches: ``patch_shape`` at every ``stride``; the last corner of each axis is always in."""
+
+    array_shape: tuple[int, ...]
+    patch_shape: tuple[int, ...]
+    stride: tuple[int, ...]
+
+    @classmethod
+    def over(
+        cls, array_shape: Sequence[int], patch_shape: Sequence[int], stride: int | Sequence[int]
+    ) -> "Grid":
+        """Check the three shapes against each other; a single stride goes for every axis."""
+        array_shape = tuple(int(n) for n in array_shape)
+        patch = _whole_numbers("patch_shape", patch_shape)
+        if len(patch) != len(array_shape):
+            raise InputError(
+                f"patch_shape must have one size per axis of the array: {_times(patch)} was given "
+                f"for an array of shape {_times(array_shape)}"
+            )
+        for axis, (small, large) in enumerate(zip(patch, array_shape)):
+            if small > large:
+                raise InputError(
+                    f"patch_shape {_times(patch)} is larger than the array {_times(array_shape)} "
+                    f"along axis {axis}"
+                )
+        if isinstance(stride, (int, np.integer)):
+            stride = (int(stride),) * len(patch)
+        steps = _whole_numbers("stride", stride)
+        if len(steps) != len(patch):
+            raise InputError(f"stride must be one number or one per axis ({len(patch)}), not {_times(steps)}")
+        return cls(array_shape, patch, steps)
+
+    def corners(self) -> list[np.ndarray]:
+        """First index of the patches along each axis; the last one ends at the array's edge."""
+        result = []
+        for large, small, step in zip(self.array_shape, self.patch_shape, self.stride):
+            starts = np.arange(0, large - small + 1, step, dtype=np.int64)
+            if starts[-1] != large - small:
+                starts = np.append(starts, large - small)
+            result.append(starts)
+        return result
+
+    @property
+    def n_items(self) -> int:
+        """Number of patches."""
+        return math.prod(len(starts) for starts in self.corners())
+
+    def origins(self) -> np.ndarray:
+        """(N,) flat index of the first entry of each patch, in C order of the grid."""
+        origin = np.zeros(1, dtype=np.int64)
+        for starts, step in zip(self.corners(), self._memory_steps()):
+            origin = (origin[:, None] + starts[None, :] * step).ravel()
+        return origin
+
+    def offsets(self) -> np.ndarray:
+        """(P,) flat distance of each entry of a patch from its first."""
+        offset = np.zeros(1, dtype=np.int64)
+        for size, step in zip(self.patch_shape, self._memory_steps()):
+            offset = (offset[:, None] + np.arange(size, dtype=np.int64)[None, :] * step).ravel()
+        return offset
+
+    def _memory_steps(self) -> list[int]:
+        return [math.prod(self.array_shape[axis + 1 :]) for axis in range(len(self.array_shape))]
+
+
+def cut(values: np.ndarray, observed: np.ndarray | None, grid: Grid) -> Items:
+    """The items of ``grid`` over a scaled array; ``observed`` None means that nothing is missing."""
+    flat = np.ascontiguousarray(values).reshape(-1)
+    mask = np.zeros(0, dtype=bool)
+    if observed is not None and not observed.all():
+        mask = np.ascontiguousarray(observed, dtype=bool).reshape(-1)
+        flat = np.where(mask, flat, flat.dtype.type(0))
+    return Items(flat, mask, grid.origins(), grid.offsets(), grid.patch_shape)
+
+
+def _whole_numbers(name: str, numbers: Sequence[int]) -> tuple[int, ...]:
+    try:
+        result = tuple(int(number) for number in numbers)
+        sound = all(whole == number and whole >= 1 for whole, number in zip(result, numbers))
+    except (TypeError, ValueError):
+        sound = False
+    if not sound or not result:
+        raise InputError(f"{name} must hold whole numbers of at least 1, not {numbers!r}")
+    return result
+
+
+def _times(shape: Sequence[int]) -> str:
+    return "x".join(str(size) for size in shape)

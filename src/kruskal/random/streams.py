@@ -1,0 +1,42 @@
+"""Names for the independent streams of one seed, and NumPy generators for the small global draws."""
+
+from enum import IntEnum
+
+import numpy as np
+
+from kruskal.errors import InputError
+
+
+class Stream(IntEnum):
+    """What a stream of random numbers is for. A number once given is never reused for something else."""
+
+    CODES = 1
+    CANDIDATES = 2
+    USAGE = 3
+    CODE_PRECISION = 4
+    NOISE_PRECISION = 5
+    ATOMS = 6
+    ATOM_WEIGHTS = 7
+    SHRINKAGE = 8
+    CONCENTRATION = 9
+    MOVES = 10
+    START = 11
+
+
+def check_seed(seed: object) -> int:
+    """The seed as an int in [0, 2**64), or an InputError."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= int(seed) < 2**64:
+        raise InputError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
+    return int(seed)
+
+
+def key_of(seed: int) -> tuple[np.uint64, np.uint64]:
+    """The two key words that the Philox kernels take for ``seed``."""
+    return np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32)
+
+
+def generator(seed: int, stream: Stream, sweep: int, index: int = 0) -> np.random.Generator:
+    """A NumPy generator that is a pure function of its arguments (Philox4x64, low words running)."""
+    key = np.array([seed, int(stream)], dtype=np.uint64)
+    counter = np.array([0, 0, index, sweep], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))

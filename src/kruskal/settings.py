@@ -1,0 +1,198 @@
+"""What a run is told: options checked against the array, and sensible values for those not given."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kruskal.errors import InputError
+from kruskal.gibbs.start import check_start
+from kruskal.gibbs.usage import UsagePrior
+from kruskal.models import BPFA, KFA, Model
+from kruskal.patches import Grid
+from kruskal.random import check_seed
+from kruskal.tensor import maximal_rank
+
+MODELS = ("kfa", "bpfa")
+CODES = ("collapsed", "uncollapsed")
+CHANNELS = ("keep", "cut")
+_PATCH_SIDES = {1: 64, 2: 8, 3: 6, 4: 4, 5: 3}
+_MOST_ITEMS = 250_000
+_MOST_ATOMS = 65_535  # codes store the atom in 16 bits
+_DEFAULT_RANK = 2
+_DEFAULT_SWEEPS = 100
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All options of a run, resolved; plain values only, so that they can be written down as JSON."""
+
+    model: str
+    array_shape: tuple[int, ...]
+    patch_shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    n_atoms: int
+    rank: int
+    sweeps: int
+    burn_in: int
+    start: str
+    alpha: str | float
+    codes: str
+    usage_prior: tuple[float, float]
+    seed: int
+
+    @property
+    def grid(self) -> Grid:
+        """The grid of patches."""
+        return Grid(self.array_shape, self.patch_shape, self.stride)
+
+    def build_model(self) -> Model:
+        """The model that these settings describe."""
+        common: dict[str, Any] = {
+            "shape": self.patch_shape,
+            "n_atoms": self.n_atoms,
+            "usage_prior": UsagePrior(*self.usage_prior),
+            "collapsed": self.codes == "collapsed",
+        }
+        if self.model == "bpfa":
+            return BPFA(**common)
+        if isinstance(self.alpha, str):
+            return KFA(**common, rank=self.rank, alpha_mode=self.alpha)
+        return KFA(**common, rank=self.rank, alpha_mode="fixed", alpha_start=self.alpha)
+
+    def to_json(self) -> dict[str, Any]:
+        """As a dictionary of plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "Settings":
+        """Back from `to_json`; lists become tuples again."""
+        return cls(**{key: tuple(v) if isinstance(v, list) else v for key, v in values.items()})
+
+
+def resolve(
+    array_shape: Sequence[int],
+    *,
+    model: str = "kfa",
+    patch_shape: Sequence[int] | None = None,
+    stride: int | Sequence[int] | None = None,
+    n_atoms: int | None = None,
+    rank: int | str = "auto",
+    sweeps: int | None = None,
+    burn_in: int | None = None,
+    start: str = "pca",
+    alpha: str | float = "sample",
+    codes: str = "collapsed",
+    channels: str | None = None,
+    usage_prior: tuple[float, float] | None = None,
+    seed: int = 0,
+) -> Settings:
+    """Check every option and fill in those not given; see `kruskal.inpaint` for their meaning."""
+    _one_of("model", model, MODELS)
+    _one_of("codes", codes, CODES)
+    if channels is not None:
+        _one_of("channels", channels, CHANNELS)
+    patch = default_patch_shape(array_shape, channels) if patch_shape is None else patch_shape
+    grid = Grid.over(array_shape, patch, 1 if stride is None else stride)
+    if stride is None:
+        grid = grid._replace(stride=_default_stride(grid))
+    n_entries = math.prod(grid.patch_shape)
+    if n_atoms is None:
+        n_atoms = min(256 if n_entries <= 160 else 512, max(grid.n_items, 2))
+    n_sweeps = _whole("sweeps", _DEFAULT_SWEEPS if sweeps is None else sweeps, 1)
+    n_burn_in = _whole("burn_in", n_sweeps // 2 if burn_in is None else burn_in, 0)
+    if n_burn_in >= n_sweeps:
+        raise InputError(f"burn_in must be smaller than sweeps: {n_burn_in} was given with {n_sweeps} sweeps")
+    return Settings(
+        model=model,
+        array_shape=grid.array_shape,
+        patch_shape=grid.patch_shape,
+        stride=grid.stride,
+        n_atoms=_whole("n_atoms", n_atoms, 1, _MOST_ATOMS),
+        rank=_check_rank(rank, grid.patch_shape) if model == "kfa" else 0,
+        sweeps=n_sweeps,
+        burn_in=n_burn_in,
+        start=check_start(start),
+        alpha=_check_alpha(alpha),
+        codes=codes,
+        usage_prior=_check_usage_prior(usage_prior, n_atoms, grid.n_items),
+        seed=check_seed(seed),
+    )
+
+
+def default_patch_shape(array_shape: Sequence[int], channels: str | None = None) -> tuple[int, ...]:
+    """A patch for an array of this shape: a cube of 60 to 260 entries, short axes and channels kept whole.
+
+    The last of three or more axes counts as channels when ``channels`` is "keep", or by itself when it has at
+    most four entries and ``channels`` is not "cut".
+    """
+    order = len(array_shape)
+    kept = order >= 3 and (channels == "keep" or (channels is None and array_shape[-1] <= 4))
+    long_axes = sum(size > 1 for size in (array_shape[:-1] if kept else array_shape))
+    side = _PATCH_SIDES.get(max(long_axes, 1), 2)
+    patch = [min(side, size) for size in array_shape]
+    if kept:
+        patch[-1] = array_shape[-1]
+    return tuple(patch)
+
+
+def _default_stride(grid: Grid) -> tuple[int, ...]:
+    """The smallest common stride that keeps the number of items manageable; never more than half a patch."""
+    for step in range(1, max(grid.patch_shape) + 1):
+        stride = tuple(max(1, min(step, size // 2)) for size in grid.patch_shape)
+        if grid._replace(stride=stride).n_items <= _MOST_ITEMS:
+            break
+    return stride
+
+
+def _check_rank(rank: int | str, patch_shape: tuple[int, ...]) -> int:
+    most = maximal_rank(patch_shape)
+    if rank == "auto":
+        return min(_DEFAULT_RANK, most)
+    if isinstance(rank, str):
+        raise InputError(f"rank must be 'auto' or a whole number of at least 1, not {rank!r}")
+    number = _whole("rank", rank, 1)
+    if number > most:
+        shape = "x".join(map(str, patch_shape))
+        raise InputError(f"rank {number} is not possible: no tensor of shape {shape} has a rank above {most}")
+    return number
+
+
+def _check_alpha(alpha: str | float) -> str | float:
+    if alpha in ("sample", "map"):
+        return alpha
+    try:
+        value = float(alpha)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0.0 < value <= 1e8:
+        raise InputError(f"alpha must be 'sample', 'map' or a number above 0 and at most 1e8, not {alpha!r}")
+    return value
+
+
+def _check_usage_prior(prior: tuple[float, float] | None, n_atoms: int, n_items: int) -> tuple[float, float]:
+    if prior is None:
+        return float(n_atoms), max(1.0, n_items / 8.0)
+    try:
+        a, b = (float(value) for value in prior)
+    except (TypeError, ValueError):
+        a = b = math.nan
+    if not (0.0 < a < math.inf and 0.0 < b < math.inf):
+        raise InputError(f"usage_prior must be two positive numbers (a, b), not {prior!r}")
+    return a, b
+
+
+def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+    try:
+        sound = not isinstance(value, bool) and int(value) == value and value >= least
+    except (TypeError, ValueError, OverflowError):
+        sound = False
+    if not sound or (most is not None and value > most):
+        end = f"at least {least}" if most is None else f"{least} to {most}"
+        raise InputError(f"{name} must be a whole number of {end}, not {value!r}")
+    return int(value)
