@@ -4,8 +4,6 @@ A counter of four 32-bit words and a key of two give four random words (Salmon, 
 There is no state: the words for (item, atom) can be had at any time, in any order, on any thread.
 """
 
-import math
-
 import numpy as np
 
 from kruskal.kernel import kernel
@@ -16,7 +14,6 @@ _WEYL_0 = np.uint64(0x9E3779B9)
 _WEYL_1 = np.uint64(0xBB67AE85)
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-_TWO_PI = 2.0 * math.pi
 _SCALE_32 = 1.0 / 4294967296.0
 _SCALE_53 = 1.0 / 9007199254740992.0
 
@@ -56,6 +53,17 @@ def uniform_53(high, low):
 
 
 @kernel
-def normal(word_0, word_1):
-    """A standard normal from two words (Box and Muller, the cosine branch)."""
-    return math.sqrt(-2.0 * math.log(uniform_32(word_0))) * math.cos(_TWO_PI * uniform_32(word_1))
+def fill_words(words, first, item, sweep, stream, key_0, key_1):
+    """Fill ``words`` (uint32, length 4 n) for one item, many counters side by side.
+
+    ``words[q n + c]`` is word q of the counter (first + c, item, sweep, stream): independent blocks in a loop
+    without branches, which the compiler turns into vector instructions.
+    """
+    n = words.shape[0] // 4
+    words_0, words_1, words_2, words_3 = words[:n], words[n : 2 * n], words[2 * n : 3 * n], words[3 * n :]
+    for c in range(n):
+        word_0, word_1, word_2, word_3 = philox(first + c, item, sweep, stream, key_0, key_1)
+        words_0[c] = word_0
+        words_1[c] = word_1
+        words_2[c] = word_2
+        words_3[c] = word_3

@@ -11,7 +11,7 @@ class Stream(IntEnum):
     """What a stream of random numbers is for. A number once given is never reused for something else."""
 
     CODES = 1
-    CANDIDATES = 2
+    SLABS = 2
     USAGE = 3
     CODE_PRECISION = 4
     NOISE_PRECISION = 5

@@ -1,0 +1,157 @@
+"""The command info: what is in a file, a saved result or a checkpoint folder."""
+
+from __future__ import annotations
+
+import json as json_format
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kruskal.cli import options
+from kruskal.errors import InputError
+
+_LONGEST = 200
+
+
+def info(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", show_default=False, help="An array, a result of --save or a checkpoint folder."
+        ),
+    ],
+    key: options.KeyName = None,
+    json: options.Json = False,
+) -> None:
+    """Tell what a file holds and which patches would be used for it."""
+    from kruskal.cli.summary import plain
+
+    found = plain(describe(file, key))
+    if json:
+        typer.echo(json_format.dumps(found, allow_nan=False))
+        return
+    width = max(len(name) for name in found)
+    for name, value in found.items():
+        typer.echo(f"{name.replace('_', ' '):<{width}}  {_words(value)}")
+
+
+def describe(file: Path, key: str | None = None) -> dict[str, Any]:
+    """Find out what a path holds.
+
+    Parameters
+    ----------
+    file : Path
+        An array in any format, an npz of ``--save``, or a checkpoint folder.
+    key : str, optional
+        Name of the array inside the file.
+
+    Returns
+    -------
+    dict
+        What is worth telling, in the order in which it should be told.
+    """
+    from kruskal.cli.job import JOB_FILE, STATE_FILE
+
+    if file.is_dir() and any((file / name).is_file() for name in (JOB_FILE, STATE_FILE)):
+        return _describe_checkpoint(file)
+    if key is None and file.is_file() and file.suffix.lower() == ".npz":
+        result = _describe_result(file)
+        if result is not None:
+            return result
+    return _describe_array(file, key)
+
+
+def _describe_array(file: Path, key: str | None) -> dict[str, Any]:
+    import numpy as np
+
+    from kruskal.data import read
+    from kruskal.settings import resolve
+
+    loaded = read(file, key=key)
+    values, metadata = loaded.values, loaded.metadata.describe()
+    finite = np.isfinite(values)
+    observed = ~np.isnan(values) if loaded.observed is None else loaded.observed & ~np.isnan(values)
+    usable = values[finite & observed]
+    suggested = resolve(values.shape)
+    found = {
+        "file": str(file),
+        "format": metadata.pop("format"),
+        "shape": list(values.shape),
+        "dtype": values.dtype.name,
+        "result_dtype": metadata.pop("dtype"),
+        "minimum": usable.min() if usable.size else None,
+        "maximum": usable.max() if usable.size else None,
+        "mean": usable.mean(dtype=np.float64) if usable.size else None,
+        "share_observed": observed.mean(),
+        "infinite": int((~finite & ~np.isnan(values)).sum()),
+        "suggested_patch": list(suggested.patch_shape),
+        "suggested_stride": list(suggested.stride),
+        "suggested_atoms": suggested.n_atoms,
+        "n_items": suggested.grid.n_items,
+    }
+    known = ("shape", "suffix")
+    return found | {name: value for name, value in metadata.items() if name not in known}
+
+
+def _describe_result(file: Path) -> dict[str, Any] | None:
+    """Describe an npz of ``--save``; None for any other npz."""
+    import numpy as np
+
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            if not {"mean", "std", "dictionary", "usage", "settings"} <= set(archive.files):
+                return None
+            settings = json_format.loads(str(archive["settings"]))
+            usage = archive["usage"]
+            mean, std = archive["mean"], archive["std"]
+            return {
+                "file": str(file),
+                "format": "result of kruskal",
+                "shape": list(mean.shape),
+                "minimum": mean.min(),
+                "maximum": mean.max(),
+                "mean_std": std.mean(),
+                "noise_std": float(archive["noise_std"]),
+                "n_items": int(archive["n_items"]),
+                "n_atoms_used": int((usage > 0).sum()),
+                **settings,
+            }
+    except (ValueError, KeyError, OSError):
+        return None  # the reader of arrays says what is wrong with it
+
+
+def _describe_checkpoint(directory: Path) -> dict[str, Any]:
+    from kruskal.cli import job as job_file
+
+    found: dict[str, Any] = {"file": str(directory), "format": "checkpoint of kruskal"}
+    if (directory / job_file.JOB_FILE).is_file():
+        job, _, finished = job_file.load(directory)
+        found |= {
+            "command": job.command,
+            "input": str(job.input),
+            "output": str(job.output),
+            "finished": finished,
+        }
+        if not finished:
+            found["go_on_with"] = f"kruskal resume {directory}"
+    state = directory / job_file.STATE_FILE
+    if state.is_file():
+        try:
+            header = json_format.loads(state.read_text(encoding="utf-8"))
+            found |= {"sweeps_done": int(header["done"]), **header["settings"]}
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{state} is damaged.") from None
+    return found
+
+
+def _words(value: Any) -> str:
+    """Write a value for people: shapes as 8x8, long things cut."""
+    if isinstance(value, list) and value and all(type(part) is int for part in value):
+        return "x".join(str(part) for part in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = " ".join(str(value).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

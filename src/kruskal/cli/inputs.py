@@ -1,0 +1,74 @@
+"""Read what a restoration needs."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kruskal.cli.job import Job
+from kruskal.data import observed_entries, read
+from kruskal.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kruskal.data import Loaded
+
+
+class Inputs(NamedTuple):
+    """Everything a restoration reads.
+
+    Attributes
+    ----------
+    loaded : Loaded
+        The array to restore, with its metadata.
+    observed : ndarray of bool
+        True where its entries can be used.
+    reference : ndarray or None
+        The true array.
+    digest : str
+        A fingerprint of the observed values and of the mask.
+    """
+
+    loaded: Loaded
+    observed: NDArray[np.bool_]
+    reference: NDArray[Any] | None
+    digest: str
+
+
+def read_inputs(job: Job) -> Inputs:
+    """Read the array, its mask and the reference, and make sure that they fit together."""
+    loaded = read(job.input, key=job.key)
+    mask = None if job.mask is None else read(job.mask).values
+    observed = observed_entries(loaded.values, mask, mask_is=job.mask_is, declared=loaded.observed)
+    seen = loaded.values[observed]
+    if (seen == seen[0]).all():
+        raise InputError(
+            f"{job.input} is constant: all observed entries are {seen[0]}, there is nothing to restore."
+        )
+    reference = None
+    if job.reference is not None:
+        reference = read(job.reference).values
+        if reference.shape != loaded.values.shape:
+            raise InputError(
+                f"--reference {job.reference} has the shape {_times(reference.shape)}, "
+                f"but {job.input} has {_times(loaded.values.shape)}."
+            )
+        if not np.isfinite(reference).any():
+            raise InputError(f"--reference {job.reference} holds no finite value.")
+    return Inputs(loaded, observed, reference, _digest(loaded.values, observed))
+
+
+def _digest(values: NDArray[Any], observed: NDArray[np.bool_]) -> str:
+    """Fingerprint what the sampler sees; entries that are missing do not count."""
+    seen = np.where(observed, values, np.zeros((), dtype=values.dtype))
+    fingerprint = hashlib.blake2b(f"{values.dtype} {values.shape}".encode(), digest_size=16)
+    fingerprint.update(np.ascontiguousarray(seen).data)
+    fingerprint.update(np.packbits(observed).data)
+    return fingerprint.hexdigest()
+
+
+def _times(shape: tuple[int, ...]) -> str:
+    return "x".join(str(side) for side in shape)

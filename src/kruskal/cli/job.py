@@ -1,0 +1,206 @@
+"""A restoration as it was asked for, and the file that lets another process finish it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from kruskal.errors import InputError
+
+JOB_FILE = "job.json"
+STATE_FILE = "state.json"
+STATE_ARRAYS = "state-*.npz"
+_RUN_FILES = (JOB_FILE, STATE_FILE, STATE_ARRAYS, "input.npz", ".kruskal-*", f"{JOB_FILE}.*.part")
+_PATHS = ("input", "output", "mask", "std", "reference", "figures", "report", "save", "checkpoint")
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a restore command was told.
+
+    Attributes
+    ----------
+    command : str
+        ``inpaint`` or ``denoise``.
+    input, output : Path
+        What is read and where the result goes.
+    mask, reference : Path, optional
+        Further files to read.
+    std, figures, report, save, checkpoint : Path, optional
+        Further files and folders to write.
+    mask_is, key : str, optional
+        How `mask` and `input` are read.
+    json, quiet : bool
+        What is printed.
+    command_line : str
+        The words of the user, for the report.
+    settings : dict
+        Keyword arguments of `kruskal.inpaint`.
+    """
+
+    command: str
+    input: Path
+    output: Path
+    mask: Path | None = None
+    mask_is: str = "observed"
+    key: str | None = None
+    std: Path | None = None
+    reference: Path | None = None
+    figures: Path | None = None
+    report: Path | None = None
+    save: Path | None = None
+    checkpoint: Path | None = None
+    json: bool = False
+    quiet: bool = False
+    command_line: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def output_files(self) -> dict[str, Path]:
+        """Return the files that will be written, by the option that asked for them."""
+        named = {"--output": self.output, "--std": self.std, "--report": self.report, "--save": self.save}
+        return {option: path for option, path in named.items() if path is not None}
+
+    def input_files(self) -> dict[str, Path]:
+        """Return the files that will be read, by the option that named them."""
+        named = {"IN": self.input, "--mask": self.mask, "--reference": self.reference}
+        return {option: path for option, path in named.items() if path is not None}
+
+    def absolute(self) -> Job:
+        """Return the same job with absolute paths, so that it can be finished from any folder."""
+        paths = {name: getattr(self, name) for name in _PATHS}
+        return replace(self, **{name: path.absolute() for name, path in paths.items() if path is not None})
+
+
+def store(job: Job, digest: str, finished: bool = False) -> None:
+    """Write the job into its checkpoint folder, aside and renamed.
+
+    Parameters
+    ----------
+    job : Job
+        With a checkpoint folder, which exists.
+    digest : str
+        Of the values and the mask that were read; a resumed run makes sure that they are the same.
+    finished : bool
+        True once all outputs are written.
+    """
+    assert job.checkpoint is not None
+    job = job.absolute()
+    told = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(job).items()}
+    document = {"format": "kruskal job 1", "finished": finished, "digest": digest, "job": told}
+    target = job.checkpoint / JOB_FILE  # type: ignore[operator]
+    aside = target.with_name(f"{JOB_FILE}.{os.getpid()}.part")
+    try:
+        with open(aside, "w", encoding="utf-8") as stream:
+            json.dump(document, stream, indent=1)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(aside, target)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def load(directory: Path) -> tuple[Job, str, bool]:
+    """Read the job of a checkpoint folder.
+
+    Parameters
+    ----------
+    directory : Path
+        The folder that was given to ``--checkpoint``.
+
+    Returns
+    -------
+    job : Job
+        Its checkpoint is `directory`, even when the folder was moved.
+    digest : str
+        Of the values and the mask.
+    finished : bool
+        Whether all outputs were written.
+    """
+    path = directory / JOB_FILE
+    if not directory.is_dir():
+        raise InputError(f"there is no checkpoint folder {directory}.")
+    if not path.is_file():
+        if (directory / STATE_FILE).is_file():
+            raise InputError(
+                f"the run in {directory} was started from Python; "
+                f"go on there with kruskal.restore.resume({str(directory)!r})."
+            )
+        raise InputError(f"{directory} is not a checkpoint: it holds no {JOB_FILE}.")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return _job_of(document["job"], directory), str(document["digest"]), bool(document["finished"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{path} is damaged, so the run cannot be resumed.") from None
+
+
+def _job_of(told: dict[str, Any], directory: Path) -> Job:
+    """Turn the words of the file back into a job."""
+    known = {f.name for f in fields(Job)}
+    if set(told) != known or told["command"] not in ("inpaint", "denoise"):
+        raise ValueError("not a job")
+    for name in _PATHS:
+        told[name] = None if told[name] is None else Path(told[name])
+    settings = dict(told["settings"])
+    for name in ("patch_shape", "stride", "usage_prior"):  # JSON has no tuples
+        if isinstance(settings.get(name), list):
+            settings[name] = tuple(settings[name])
+    return Job(**{**told, "settings": settings, "checkpoint": directory})
+
+
+def claim(directory: Path) -> bool:
+    """Make sure that a new run may use a checkpoint folder, and create it.
+
+    Parameters
+    ----------
+    directory : Path
+        A folder that does not exist (its parent does), is empty, or holds a finished run, which is removed.
+
+    Returns
+    -------
+    bool
+        Whether the folder was created here.
+    """
+    check_claim(directory)
+    if directory.is_dir():
+        clear(directory, remove_folder=False)
+        return False
+    directory.mkdir()
+    return True
+
+
+def check_claim(directory: Path) -> None:
+    """Do the checks of `claim`, and nothing else."""
+    if directory.exists() and not directory.is_dir():
+        raise InputError(f"--checkpoint {directory} is a file; a folder is needed.")
+    if not directory.exists():
+        if not directory.absolute().parent.is_dir():
+            raise InputError(
+                f"--checkpoint {directory}: the folder {directory.absolute().parent} does not exist."
+            )
+        if not os.access(directory.absolute().parent, os.W_OK):
+            raise InputError(f"--checkpoint {directory}: {directory.absolute().parent} cannot be written to.")
+        return
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise InputError(f"--checkpoint {directory} cannot be written to.")
+    content = {entry.name for entry in directory.iterdir()}
+    if not content:
+        return
+    if JOB_FILE not in content and STATE_FILE not in content:
+        raise InputError(f"--checkpoint {directory} holds other files; give a new or an empty folder.")
+    if JOB_FILE not in content or not load(directory)[2]:
+        raise InputError(
+            f"--checkpoint {directory} holds an unfinished run: go on with 'kruskal resume {directory}' or "
+            "give another folder."
+        )
+
+
+def clear(directory: Path, remove_folder: bool) -> None:
+    """Remove the files of a run from a checkpoint folder, and the folder too if asked for and empty."""
+    for pattern in _RUN_FILES:
+        for path in directory.glob(pattern):
+            path.unlink(missing_ok=True)
+    if remove_folder and not any(directory.iterdir()):
+        directory.rmdir()

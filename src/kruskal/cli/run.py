@@ -1,0 +1,165 @@
+"""What the commands inpaint, denoise and resume do: check, read, restore, write, tell."""
+
+from __future__ import annotations
+
+import json as json_format
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from kruskal.cli import job as job_file
+from kruskal.cli.checks import check_outputs, check_result_fits
+from kruskal.cli.errors import Stopped, machine_sentence
+from kruskal.cli.inputs import Inputs, read_inputs
+from kruskal.cli.job import STATE_FILE, Job
+from kruskal.cli.outputs import write_outputs
+from kruskal.cli.summary import as_text, summarise
+from kruskal.engines.progress import Progress, choose
+from kruskal.errors import InputError
+
+if TYPE_CHECKING:
+    from kruskal.restore import Restoration
+
+
+def run(job: Job) -> None:
+    """Restore as a new command asks; nothing is written before everything that can be checked was checked."""
+    check_outputs(job)
+    if job.checkpoint is not None:
+        job_file.check_claim(job.checkpoint)
+    inputs = read_inputs(job)
+    check_result_fits(job, inputs)
+    created = job.checkpoint is not None and job_file.claim(job.checkpoint)
+    with _explained(job):
+        try:
+            if job.checkpoint is not None:
+                job_file.store(job, inputs.digest)
+            restoration = _sample(job, lambda progress: _restore(job, inputs, progress))
+        except (InputError, MemoryError, OSError) as error:
+            _forget_useless(job, created)
+            raise _with_hint(job, error) from None
+        summary = _finish(job, inputs, restoration)
+    _tell(job, summary)
+
+
+def resume(directory: Path, threads: int | None, json: bool, quiet: bool) -> None:
+    """Go on with the run whose checkpoints are in `directory` and finish it as if it had never stopped."""
+    job, digest, _ = job_file.load(directory)
+    job = replace(job, json=job.json or json, quiet=job.quiet or quiet)
+    if threads is not None:
+        job = replace(job, settings={**job.settings, "threads": threads})
+    check_outputs(job)
+    inputs = read_inputs(job)
+    check_result_fits(job, inputs)
+    if inputs.digest != digest:
+        raise InputError(f"{job.input} or its mask changed since the run in {directory} was started.")
+    with _explained(job):
+        restoration = _sample(job, lambda progress: _go_on(job, inputs, progress))
+        summary = _finish(job, inputs, restoration)
+    _tell(job, summary)
+
+
+def _restore(job: Job, inputs: Inputs, progress: Progress) -> Restoration:
+    """Call the library for a new run."""
+    from kruskal import restore
+
+    function = restore.denoise if job.command == "denoise" else restore.inpaint
+    return function(
+        inputs.loaded.values,
+        observed=inputs.observed,
+        checkpoint=job.checkpoint,
+        progress=progress,
+        **job.settings,
+    )
+
+
+def _go_on(job: Job, inputs: Inputs, progress: Progress) -> Restoration:
+    """Call the library for a run that was stopped, possibly before it wrote its first checkpoint."""
+    from kruskal import restore
+
+    assert job.checkpoint is not None
+    if not (job.checkpoint / STATE_FILE).is_file():
+        return _restore(job, inputs, progress)
+    return restore.resume(job.checkpoint, threads=job.settings["threads"], progress=progress)
+
+
+def _sample(job: Job, call: Callable[[Progress], Restoration]) -> Restoration:
+    """Call the library with a progress display, which is taken down in any case."""
+    progress = choose(job.quiet)
+    try:
+        return call(progress)
+    finally:
+        progress.stop()
+
+
+def _finish(job: Job, inputs: Inputs, restoration: Restoration) -> dict[str, Any]:
+    """Write all outputs, mark the job as finished and return the numbers to tell."""
+    summary = summarise(restoration, inputs.observed, inputs.reference)
+    try:
+        write_outputs(job, inputs, restoration, summary)
+    except InputError as error:
+        raise _with_hint(job, error) from None
+    if job.checkpoint is not None:
+        job_file.store(job, inputs.digest, finished=True)
+    return summary
+
+
+def _tell(job: Job, summary: dict[str, Any]) -> None:
+    """Print the summary as the user wants it."""
+    if job.json:
+        typer.echo(json_format.dumps(summary, allow_nan=False))
+    elif not job.quiet:
+        typer.echo(as_text(summary))
+        typer.echo(f"written: {', '.join(str(path) for path in _written(job))}")
+
+
+def _written(job: Job) -> list[Path]:
+    """Return what was written, the result first."""
+    return [*job.output_files().values(), *([job.figures] if job.figures is not None else [])]
+
+
+@contextmanager
+def _explained(job: Job) -> Iterator[None]:
+    """Say how to go on when a run stops early.
+
+    Parameters
+    ----------
+    job : Job
+        What runs inside.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Stopped(f"interrupted{_how_to_go_on(job)}.", 130) from None
+    except (MemoryError, OSError) as error:
+        raise Stopped(f"{machine_sentence(error).rstrip('.')}{_how_to_go_on(job)}.", 1) from None
+
+
+def _with_hint(job: Job, error: Exception) -> Exception:
+    """Return the error with how to go on added to its sentence, if it is a user's error."""
+    if isinstance(error, InputError):
+        return InputError(f"{str(error).rstrip('.')}{_how_to_go_on(job)}.")
+    return error
+
+
+def _how_to_go_on(job: Job) -> str:
+    if job.checkpoint is None or not (job.checkpoint / job_file.JOB_FILE).is_file():
+        return ""
+    return f"; go on with 'kruskal resume {job.checkpoint}'"
+
+
+def _forget_useless(job: Job, created: bool) -> None:
+    """Remove what a run that failed before its first checkpoint left in the folder.
+
+    Parameters
+    ----------
+    job : Job
+        What failed.
+    created : bool
+        Whether the folder was made for this run.
+    """
+    if job.checkpoint is not None and not any(job.checkpoint.glob(job_file.STATE_ARRAYS)):
+        job_file.clear(job.checkpoint, remove_folder=created)

@@ -1,0 +1,109 @@
+"""Write aside and rename: a file is either complete or not there."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from kruskal.errors import InputError
+
+
+def full_suffix(path: str | os.PathLike[str]) -> str:
+    """The suffix of a path, two-part when the file is compressed: ``.png``, ``.nii.gz``."""
+    path = Path(path)
+    if path.suffix.lower() == ".gz":
+        return "".join(path.suffixes[-2:])
+    return path.suffix
+
+
+def temporary_name(path: Path) -> Path:
+    """A new hidden name in the folder of `path`, with the same suffix, which tells a writer its format."""
+    return path.with_name(f".kruskal-{os.getpid()}-{secrets.token_hex(4)}{full_suffix(path)}")
+
+
+@contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; rename it to `path` on success, remove it on any failure.
+
+    The body may create a file or a folder (a zarr store) under the temporary name; an existing file or
+    folder of the final name is replaced. A symbolic link is followed, its target is replaced.
+
+    Parameters
+    ----------
+    path : path-like
+        The final name.
+
+    Yields
+    ------
+    pathlib.Path
+        A name in the same folder with the same full suffix that does not exist yet.
+
+    Raises
+    ------
+    InputError
+        When the operating system refuses (full disk, missing folder, no permission). Every other exception,
+        KeyboardInterrupt included, passes through after the temporary file is removed.
+    """
+    final = Path(os.path.realpath(path))
+    temporary = temporary_name(final)
+    try:
+        yield temporary
+        _flush(temporary)
+        _rename(temporary, final)
+    except BaseException as error:
+        _remove(temporary)
+        if isinstance(error, OSError):
+            raise InputError(f"cannot write '{path}': {reason(error)}") from error
+        raise
+
+
+def reason(error: BaseException) -> str:
+    """The first line of an exception's message, without a full stop."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    lines = str(error).strip().splitlines()
+    line = lines[0].rstrip(".") if lines else type(error).__name__
+    if re.fullmatch(r"\d+ requested and \d+ written", line):  # how NumPy reports a full disk
+        return "only a part could be written, the disk may be full"
+    quoted = re.search("error message = '([^']+)'", line)  # how HDF5 reports it
+    return quoted.group(1) if quoted else line
+
+
+def _flush(path: Path) -> None:
+    """Force a file to the disk, so that a rename never makes an empty file visible after a power cut."""
+    if path.is_file():
+        with open(path, "rb+") as file:
+            os.fsync(file.fileno())
+
+
+def _rename(temporary: Path, final: Path) -> None:
+    if not (temporary.is_dir() and final.is_dir()):
+        os.replace(temporary, final)
+        return
+    # A folder cannot be renamed over a folder that holds something: step the old one aside first.
+    old = temporary_name(final)
+    os.replace(final, old)
+    try:
+        os.replace(temporary, final)
+    except BaseException:
+        os.replace(old, final)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _remove(path: Path) -> None:
+    if not path.is_dir():
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        return
+    for _ in range(10):
+        shutil.rmtree(path, ignore_errors=True)
+        time.sleep(0.02)  # zarr writes in threads of its own, which may still be busy with a last chunk
+        if not path.exists():
+            return

@@ -1,0 +1,1 @@
+"""One reader and writer per format family, all with the same three functions (see `base.Format`)."""

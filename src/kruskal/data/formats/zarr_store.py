@@ -1,0 +1,92 @@
+"""Zarr directory stores, through versions 2 and 3 of the zarr package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kruskal.data.arrays import common_float
+from kruskal.data.formats.base import Content
+from kruskal.data.keys import Entry, choose_key, refuse_key
+from kruskal.data.metadata import plain
+from kruskal.errors import InputError
+
+FAMILY = "zarr"
+SUFFIXES: tuple[str, ...] = (".zarr",)
+MARKERS = ("zarr.json", ".zarray", ".zgroup")
+
+
+def read(path: Path, key: str | None) -> Content:
+    """Read the array, or of a group the array at path `key` or the only one."""
+    import zarr
+
+    node = zarr.open(str(path), mode="r")
+    extras: dict[str, Any] = {}
+    if hasattr(node, "shape"):
+        refuse_key(path, key)
+        array: Any = node
+    else:
+        arrays = dict(_walk(node, ""))
+        entries = {name: Entry(one.shape, np.dtype(one.dtype).kind in "buif") for name, one in arrays.items()}
+        extras["key"] = choose_key(path, entries, key)
+        array = arrays[extras["key"]]
+    # Version 3 can pack the chunks of a shard into one file: write such files again, not a million chunks.
+    extras["chunks"] = tuple(getattr(array, "shards", None) or array.chunks)
+    extras["attributes"] = dict(array.attrs)
+    description = getattr(array, "metadata", None)  # only version 3 of the package has it
+    extras["zarr_format"] = getattr(description, "zarr_format", 2)
+    if getattr(description, "dimension_names", None):
+        extras["dimension_names"] = tuple(description.dimension_names)  # type: ignore[union-attr]
+    return Content(array[...], extras)
+
+
+def stored_dtype(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.dtype:
+    """Any integer or float of up to 64 bits; a folder that is no zarr store is never replaced."""
+    if path.is_dir() and any(path.iterdir()) and not any((path / name).exists() for name in MARKERS):
+        raise InputError(f"cannot write '{path}': the folder exists and is not a zarr store")
+    return common_float(dtype)
+
+
+def write(path: Path, values: np.ndarray, extras: Mapping[str, Any]) -> None:
+    """Write an array, or a group that holds it if it came from a group, with its chunks and attributes."""
+    import zarr
+
+    options: dict[str, Any] = {}
+    if int(zarr.__version__.split(".")[0]) >= 3:
+        options["zarr_format"] = extras.get("zarr_format", 3)
+    *groups, name = str(extras.get("key", "")).split("/")
+    if name:
+        for depth in range(len(groups) + 1):
+            zarr.open_group(str(path), mode="a", path="/".join(groups[:depth]), **options)
+    chunks = extras.get("chunks")
+    if chunks is not None and len(chunks) == values.ndim:
+        options["chunks"] = tuple(chunks)
+    names = extras.get("dimension_names", ())
+    if options.get("zarr_format") == 3 and len(names) == values.ndim:
+        options["dimension_names"] = names
+    array = zarr.open_array(
+        store=str(path),
+        mode="w",
+        path="/".join([*groups, name]),
+        shape=values.shape,
+        dtype=values.dtype,
+        **options,
+    )
+    step = int(array.chunks[0])
+    for start in range(0, values.shape[0], step):  # slab by slab: an interrupt leaves little work under way
+        array[start : start + step] = values[start : start + step]
+    attributes = plain(
+        {key: value for key, value in extras.get("attributes", {}).items() if not isinstance(value, bytes)}
+    )
+    if attributes:
+        array.attrs.update(attributes)
+
+
+def _walk(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, array in sorted(group.arrays()):
+        yield prefix + name, array
+    for name, child in sorted(group.groups()):
+        yield from _walk(child, f"{prefix}{name}/")

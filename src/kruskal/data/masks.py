@@ -1,0 +1,83 @@
+"""Which entries of an array were observed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kruskal.data.arrays import real_array
+from kruskal.errors import InputError
+
+MEANINGS = ("observed", "missing")
+
+
+def observed_entries(
+    values: Any, mask: Any = None, *, mask_is: str = "observed", declared: np.ndarray | None = None
+) -> np.ndarray:
+    """Combine everything that says which entries are missing; an entry is observed if nothing objects.
+
+    Parameters
+    ----------
+    values : array_like
+        The data. NaN entries and the masked entries of a `numpy.ma` array are missing.
+    mask : array_like of bool or numbers, optional
+        Zero is False, anything else True. Its shape is that of `values`, or that of `values` without the last
+        axis, and then holds for all channels of a pixel.
+    mask_is : {"observed", "missing"}
+        What True means in `mask`.
+    declared : array of bool, optional
+        What the file of the data said (`Loaded.observed`), True is observed.
+
+    Returns
+    -------
+    numpy.ndarray of bool
+        A new array of the shape of `values`, True where an entry is observed.
+
+    Raises
+    ------
+    InputError
+        For a mask of another shape or kind, an infinity at an observed entry, or when nothing is observed.
+    """
+    if mask_is not in MEANINGS:
+        raise InputError(f"mask_is is {mask_is!r}, expected 'observed' or 'missing'")
+    array = real_array(values, "values")
+    observed = ~np.isnan(array) if array.dtype.kind == "f" else np.ones(array.shape, dtype=bool)
+    if isinstance(values, np.ma.MaskedArray):
+        observed &= ~np.ma.getmaskarray(values)
+    if declared is not None:
+        observed &= _fitting(declared, array.shape, "declared")
+    if mask is not None:
+        given = _fitting(mask, array.shape, "mask")
+        observed &= given if mask_is == "observed" else ~given
+    if array.dtype.kind == "f":
+        _refuse_infinities(array, observed)
+    if not observed.any():
+        raise InputError(f"nothing is observed: all {array.size} entries of values are missing")
+    return observed
+
+
+def _fitting(mask: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
+    """Turn a mask into booleans that broadcast to `shape`."""
+    numbers = real_array(mask, name)
+    if numbers.dtype.kind == "f" and np.isnan(numbers).any():
+        raise InputError(f"{name} holds NaN, expected booleans or numbers (zero is False)")
+    flags = numbers != 0
+    if flags.shape == shape:
+        return flags
+    if flags.shape == shape[:-1]:
+        return flags[..., np.newaxis]
+    alternative = f" or {shape[:-1]}" if len(shape) > 1 else ""
+    raise InputError(f"{name} has shape {flags.shape}, expected {shape}{alternative} like values")
+
+
+def _refuse_infinities(array: np.ndarray, observed: np.ndarray) -> None:
+    infinite = np.isinf(array)
+    infinite &= observed
+    count = int(np.count_nonzero(infinite))
+    if count:
+        first = tuple(int(i) for i in np.unravel_index(int(np.argmax(infinite)), array.shape))
+        raise InputError(
+            f"values is infinite at {count} observed {'entry' if count == 1 else 'entries'}, "
+            f"the first at index {first}, expected finite values or NaN for missing ones"
+        )

@@ -1,0 +1,177 @@
+"""Codes of masked data, collapsed: only the observed entries of an item are touched.
+
+Energies sum_i omega_in d_ik^2 of all atoms are summed once per item. Correlations with the residual are
+computed for a block of contiguous atoms, row by row of the entry-major dictionary, and for what remains of
+the block again after a change. The bars (`kruskal.gibbs.pairs`) depend on the item through the energies.
+"""
+
+import math
+
+import numpy as np
+
+from kruskal.gibbs.pairs import (
+    ALWAYS,
+    BITS_TO_LOG,
+    CODES,
+    LANES,
+    LOG_OFFSET,
+    NEVER,
+    SLACK,
+    draw_slab,
+    float_uniforms,
+    is_on,
+    next_above,
+)
+from kruskal.kernel import kernel
+from kruskal.random.philox import fill_words
+
+_HALF_BLOCK = LANES // 2
+
+
+@kernel
+def sweep_masked(
+    flat, origin, offset, entry_start, entry, code_start, code_atom, code_value,
+    dictionary, columns, gram, log_odds, gamma_s, gamma_eps, address,
+    new_start, new_atom, new_value, residual,
+):  # fmt: skip
+    """Draw the codes of a shard; returns the sum of squared residuals, or -1 when the buffer is too small."""
+    n_atoms, n_padded = dictionary.shape[0], columns.shape[1]
+    key_0, key_1, sweep, first_item = address
+    level = np.full(n_padded, NEVER)  # -2 logit pi_k
+    for k in range(n_atoms):
+        level[k] = -2.0 * log_odds[k] - SLACK
+    words = np.empty(n_padded, np.uint32)
+    uniforms = np.empty(n_padded, np.float32)
+    uniform_bits = uniforms.view(np.int32)
+    ratio = np.empty(n_padded, np.float32)
+    ratio_bits = ratio.view(np.int32)
+    bar = np.empty(n_padded, np.float32)
+    slab_words = np.empty(64, np.uint32)
+    weight = np.zeros(n_atoms, flat.dtype)
+    energy = np.empty(n_padded, flat.dtype)
+    correlation = np.empty(n_padded, flat.dtype)
+    drawn = np.empty(1, flat.dtype)  # rounds a draw to the precision it is stored in
+    squares = 0.0
+    filled = 0
+    for n in range(origin.shape[0]):
+        if filled + n_atoms > new_atom.shape[0]:
+            return -1.0
+        item = first_item + n
+        here = entry[entry_start[n] : entry_start[n + 1]]
+        rest = residual[entry_start[n] : entry_start[n + 1]]
+        base = np.uint64(origin[n])
+        for j in range(here.shape[0]):
+            rest[j] = flat[base + np.uint64(offset[here[j]])]
+        fill_words(words, 0, item, sweep, CODES, key_0, key_1)
+        float_uniforms(words, uniforms)
+        _sum_energies(columns, here, energy)
+        _set_bars(energy, level, uniform_bits, gamma_s, gamma_eps, ratio, ratio_bits, bar)
+        for c in range(code_start[n], code_start[n + 1]):
+            k = code_atom[c]
+            weight[k] = code_value[c]
+            bar[k] = ALWAYS
+            subtract_at(rest, here, dictionary[k], code_value[c])
+        first_filled = filled
+        for first in range(0, n_padded, LANES):
+            last = first + LANES
+            _correlate(columns, here, rest, first, last, correlation)
+            k = next_above(correlation, bar, first, last)
+            while k < last:
+                old = weight[k]
+                precision = gamma_s + gamma_eps * energy[k]
+                linear = gamma_eps * (correlation[k] + float(energy[k]) * old)
+                mean = linear / precision
+                pair_log_odds = log_odds[k] + 0.5 * (math.log(gamma_s / precision) + linear * mean)
+                drawn[0] = 0
+                if is_on(words[k], pair_log_odds, k, item, address):
+                    drawn[0] = draw_slab(slab_words, filled - first_filled, item, address, mean, precision)
+                new = drawn[0]
+                if new != 0:
+                    new_atom[filled] = k
+                    new_value[filled] = new
+                    filled += 1
+                if new != old:
+                    subtract_at(rest, here, dictionary[k], new - old)
+                    # atoms before k are done, so the recomputation may begin at a round number
+                    later = first if k + 1 < first + _HALF_BLOCK else first + _HALF_BLOCK
+                    _correlate(columns, here, rest, later, last, correlation)
+                k = next_above(correlation, bar, k + 1, last)
+        for c in range(code_start[n], code_start[n + 1]):
+            weight[code_atom[c]] = 0
+        new_start[n + 1] = filled
+        for j in range(rest.shape[0]):
+            squares += float(rest[j]) * float(rest[j])
+    return squares
+
+
+@kernel
+def subtract_at(rest, here, atom, amount):
+    """rest_j -= amount * atom[here_j]."""
+    for j in range(here.shape[0]):
+        rest[j] -= amount * atom[here[j]]
+
+
+@kernel
+def _correlate(columns, here, rest, first, last, correlation):
+    """correlation[k] = sum_j columns[here_j, k] rest_j for first <= k < last, four entries at a time."""
+    width = last - first
+    out = correlation[first:last]
+    for i in range(width):
+        out[i] = 0
+    n = here.shape[0]
+    j = 0
+    while j + 4 <= n:
+        row_0 = columns[here[j], first:last]
+        row_1 = columns[here[j + 1], first:last]
+        row_2 = columns[here[j + 2], first:last]
+        row_3 = columns[here[j + 3], first:last]
+        r_0, r_1, r_2, r_3 = rest[j], rest[j + 1], rest[j + 2], rest[j + 3]
+        for i in range(width):
+            out[i] += row_0[i] * r_0 + row_1[i] * r_1 + row_2[i] * r_2 + row_3[i] * r_3
+        j += 4
+    while j < n:
+        row = columns[here[j], first:last]
+        r = rest[j]
+        for i in range(width):
+            out[i] += row[i] * r
+        j += 1
+
+
+@kernel
+def _sum_energies(columns, here, energy):
+    """energy[k] = sum_j columns[here_j, k]^2, four entries at a time."""
+    n_atoms = energy.shape[0]
+    for k in range(n_atoms):
+        energy[k] = 0
+    n = here.shape[0]
+    j = 0
+    while j + 4 <= n:
+        row_0 = columns[here[j]]
+        row_1 = columns[here[j + 1]]
+        row_2 = columns[here[j + 2]]
+        row_3 = columns[here[j + 3]]
+        for k in range(n_atoms):
+            energy[k] += row_0[k] * row_0[k] + row_1[k] * row_1[k] + row_2[k] * row_2[k] + row_3[k] * row_3[k]
+        j += 4
+    while j < n:
+        row = columns[here[j]]
+        for k in range(n_atoms):
+            energy[k] += row[k] * row[k]
+        j += 1
+
+
+@kernel
+def _set_bars(energy, level, uniform_bits, gamma_s, gamma_eps, ratio, ratio_bits, bar):
+    """Squared correlation below which the z of an unused atom surely stays 0.
+
+    2 (log odds - logit u) = (gamma_eps correlation)^2 / precision - log(precision / gamma_s) + 2 logit pi
+    - 2 logit u, and both logarithms are replaced by their lower bounds.
+    """
+    per_energy = np.float32(gamma_eps / gamma_s)
+    scale = np.float32(gamma_s / (gamma_eps * gamma_eps))
+    for k in range(energy.shape[0]):
+        ratio[k] = np.float32(1.0) + per_energy * np.float32(energy[k])
+    for k in range(energy.shape[0]):
+        log_ratio = np.float32(ratio_bits[k]) * BITS_TO_LOG - LOG_OFFSET
+        log_uniform = np.float32(uniform_bits[k]) * BITS_TO_LOG - LOG_OFFSET
+        bar[k] = (level[k] + log_ratio + np.float32(2.0) * log_uniform) * ratio[k] * scale

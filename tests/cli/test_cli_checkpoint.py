@@ -1,0 +1,217 @@
+"""Checkpoints: interrupted, killed and resumed runs end in the bytes of an uninterrupted one."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from cli_tools import SMALL, listing
+
+from kruskal.cli import run as run_module
+from kruskal.engines.progress import Silent
+
+OUTPUTS = ("out.npy", "std.npy", "all.npz")
+ASKED = ("-o", "out.npy", "--std", "std.npy", "--save", "all.npz")
+RUN = ("inpaint", "damaged.npz", *ASKED, *SMALL)
+
+
+class CtrlC(Silent):
+    """Presses Ctrl-C after a number of sweeps."""
+
+    def __init__(self, sweep):
+        self.sweep = sweep
+
+    def update(self, done, values):
+        if done == self.sweep:
+            raise KeyboardInterrupt
+
+
+def contents(folder):
+    return [(folder / name).read_bytes() for name in OUTPUTS]
+
+
+@pytest.fixture
+def expected(cli, damaged, tmp_path):
+    """The outputs of a run that nobody interrupted; they are removed again."""
+    assert cli(*RUN).status == 0
+    found = contents(tmp_path)
+    for name in OUTPUTS:
+        (tmp_path / name).unlink()
+    return found
+
+
+@pytest.fixture
+def interrupted(cli, expected, monkeypatch):
+    """A run stopped by Ctrl-C after its third sweep, with its checkpoint in run/; returns the answer."""
+    with monkeypatch.context() as patched:
+        patched.setattr(run_module, "choose", lambda quiet: CtrlC(3))
+        return cli(*RUN, "--checkpoint", "run")
+
+
+def edit_job(folder, change):
+    document = json.loads((folder / "job.json").read_text())
+    change(document)
+    (folder / "job.json").write_text(json.dumps(document))
+
+
+def test_checkpointing_does_not_change_the_result(cli, expected, tmp_path):
+    assert cli(*RUN, "--checkpoint", "run", "--checkpoint-seconds", "0").status == 0
+    assert contents(tmp_path) == expected
+    document = json.loads((tmp_path / "run" / "job.json").read_text())
+    assert document["finished"] is True
+    assert document["job"]["output"] == str(tmp_path / "out.npy")
+
+
+def test_ctrl_c_says_how_to_go_on(interrupted, tmp_path):
+    assert interrupted.status == 130
+    assert interrupted.out == ""
+    assert interrupted.err == "kruskal: interrupted; go on with 'kruskal resume run'.\n"
+    assert not any((tmp_path / name).exists() for name in OUTPUTS)
+    assert json.loads((tmp_path / "run" / "state.json").read_text())["done"] == 3
+
+
+def test_ctrl_c_without_checkpoint_leaves_nothing(refused, damaged, monkeypatch):
+    monkeypatch.setattr(run_module, "choose", lambda quiet: CtrlC(3))
+    assert refused(*RUN, status=130) == "interrupted."
+
+
+def test_resume_from_another_folder(cli, interrupted, expected, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    answer = cli("resume", tmp_path / "run", "--json", "--threads", "2")
+    assert answer.status == 0, answer.err
+    assert contents(tmp_path) == expected
+    assert json.loads(answer.out)["threads"] == 2
+    assert "going on after sweep 3/5" in answer.err and "sweep 4/5" in answer.err
+    assert "sweep 3/5," not in answer.err
+
+
+def test_a_moved_checkpoint_can_be_resumed(cli, interrupted, expected, tmp_path):
+    shutil.move(tmp_path / "run", tmp_path / "moved")
+    assert cli("resume", "moved", "--quiet").status == 0
+    assert contents(tmp_path) == expected
+    assert not (tmp_path / "run").exists()
+
+
+def test_resume_of_a_finished_run_writes_the_same_again(cli, expected, tmp_path):
+    assert cli(*RUN, "--checkpoint", "run").status == 0
+    (tmp_path / "out.npy").unlink()
+    assert cli("resume", "run").status == 0
+    assert contents(tmp_path) == expected
+
+
+def test_killed_before_the_first_checkpoint(cli, interrupted, expected, tmp_path):
+    for path in (tmp_path / "run").iterdir():
+        if path.name != "job.json":
+            path.unlink()
+    assert cli("resume", "run").status == 0
+    assert contents(tmp_path) == expected
+
+
+def test_an_unfinished_run_is_not_overwritten(refused, interrupted, tmp_path):
+    before = (tmp_path / "run" / "state.json").read_bytes()
+    assert "unfinished run: go on with 'kruskal resume run'" in refused(*RUN, "--checkpoint", "run")
+    assert (tmp_path / "run" / "state.json").read_bytes() == before
+
+
+def test_the_folder_of_a_finished_run_can_be_used_again(cli, expected, tmp_path):
+    assert cli(*RUN, "--seed", "5", "--checkpoint", "run").status == 0
+    assert contents(tmp_path) != expected
+    assert cli(*RUN, "--checkpoint", "run").status == 0
+    assert contents(tmp_path) == expected
+
+
+def test_a_disk_that_is_full_at_the_end_says_how_to_go_on(cli, expected, tmp_path, monkeypatch):
+    from kruskal.errors import InputError
+
+    def full(*_):
+        raise InputError("cannot write 'out.npy': No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run_module, "write_outputs", full)
+        answer = cli(*RUN, "--quiet", "--checkpoint", "run")
+    assert answer.status == 2
+    assert answer.err.endswith("No space left on device; go on with 'kruskal resume run'.\n")
+    assert cli("resume", "run").status == 0
+    assert contents(tmp_path) == expected
+
+
+class TestWhatCannotBeResumed:
+    """Each gets one sentence and changes nothing."""
+
+    def test_no_folder(self, refused):
+        assert refused("resume", "absent") == "there is no checkpoint folder absent."
+
+    def test_another_folder(self, refused, tmp_path):
+        (tmp_path / "run").mkdir()
+        assert "is not a checkpoint" in refused("resume", "run")
+
+    def test_run_of_the_library(self, refused, damaged, tmp_path):
+        from kruskal import inpaint
+
+        inpaint(damaged.values, patch_shape=(4, 4), n_atoms=4, sweeps=2, checkpoint=tmp_path / "run")
+        assert "started from Python" in refused("resume", "run")
+
+    @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"job": 3, "digest": "", "finished": false}'])
+    def test_damaged_job(self, refused, interrupted, tmp_path, text):
+        (tmp_path / "run" / "job.json").write_text(text)
+        assert "job.json is damaged" in refused("resume", "run")
+
+    def test_job_without_an_entry(self, refused, interrupted, tmp_path):
+        edit_job(tmp_path / "run", lambda document: document["job"].pop("settings"))
+        assert "job.json is damaged" in refused("resume", "run")
+
+    def test_damaged_state(self, refused, interrupted, tmp_path):
+        (tmp_path / "run" / "state.json").write_text("{")
+        sentence = refused("resume", "run")
+        assert "run cannot be read" in sentence and "go on" not in sentence
+
+    def test_output_folder_gone(self, refused, interrupted, tmp_path):
+        gone = str(tmp_path / "gone" / "out.npy")
+        edit_job(tmp_path / "run", lambda document: document["job"].update(output=gone))
+        assert "does not exist" in refused("resume", "run")
+
+    def test_input_gone(self, refused, interrupted, tmp_path):
+        (tmp_path / "damaged.npz").unlink()
+        assert "damaged.npz': no such file" in refused("resume", "run")
+
+    def test_input_changed(self, refused, interrupted, damaged, tmp_path):
+        np.savez(tmp_path / "damaged.npz", values=damaged.values + 1, observed=damaged.observed)
+        assert "changed since the run" in refused("resume", "run")
+
+    def test_bad_number_of_threads(self, refused, interrupted):
+        assert "--threads" in refused("resume", "run", "--threads", "0")
+
+
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
+def test_a_real_process_is_stopped_and_resumed(cli, damaged, tmp_path, blow):
+    """A long run in a process of its own is hit in the middle; a resumed one ends in the same bytes."""
+    long_run = [*RUN, "--sweeps", "400"]
+    assert cli(*long_run, "--quiet").status == 0
+    expected = contents(tmp_path)
+    for name in OUTPUTS:
+        (tmp_path / name).unlink()
+    command = [sys.executable, "-c", "import sys; from kruskal.cli import main; sys.exit(main())", *long_run]
+    command += ["--checkpoint", "run", "--checkpoint-seconds", "0"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "run").glob("state-*.npz")) and time.monotonic() < deadline:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.005)
+    os.kill(process.pid, blow)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == (130 if blow == signal.SIGINT else -signal.SIGKILL)
+    if blow == signal.SIGINT:
+        assert errors.endswith("kruskal: interrupted; go on with 'kruskal resume run'.\n")
+        assert "Traceback" not in errors
+        assert not [name for name in listing(tmp_path) if ".kruskal-" in name]
+    assert not any((tmp_path / name).exists() for name in OUTPUTS)
+    assert cli("resume", "run", "--quiet").status == 0
+    assert contents(tmp_path) == expected

@@ -1,0 +1,89 @@
+"""The program as a whole: help, version, and how it ends when something is wrong."""
+
+import errno
+import json
+import subprocess
+import sys
+
+import pytest
+
+import kruskal
+from kruskal.cli import info, main
+
+COMMANDS = ("inpaint", "denoise", "resume", "corrupt", "info", "demo")
+
+
+def test_version(cli):
+    assert cli("--version") == (0, f"kruskal {kruskal.__version__}\n", "")
+
+
+def test_help_names_all_commands(cli):
+    answer = cli("--help")
+    assert answer.status == 0
+    assert all(command in answer.out for command in COMMANDS)
+    assert cli().out == answer.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command(cli, command):
+    answer = cli(command, "--help")
+    assert answer.status == 0
+    assert f"kruskal {command}" in answer.out
+
+
+def test_help_says_how_psnr_is_computed(cli):
+    words = " ".join(cli("inpaint", "--help").out.replace("│", " ").split())
+    assert "unrounded mean, clipped to the range of CLEAN's type" in words
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys, json; from kruskal.cli import main; status = main(['inpaint', '--help']);"
+        "print(json.dumps([status, sorted({name.split('.')[0] for name in sys.modules})]))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    status, modules = json.loads(run.stdout.splitlines()[-1])
+    assert status == 0
+    assert not {"numpy", "scipy", "numba", "matplotlib", "skimage", "h5py", "zarr"} & set(modules)
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["frobnicate"], "frobnicate"),
+        (["inpaint", "a.npy", "-o", "b.npy", "--frobnicate"], "--frobnicate"),
+        (["inpaint"], "IN"),
+        (["inpaint", "a.npy"], "--output"),
+        (["inpaint", "a.npy", "-o", "b.npy", "--model", "pca"], "kfa"),
+        (["inpaint", "a.npy", "-o", "b.npy", "--sweeps", "many"], "--sweeps"),
+        (["inpaint", "a.npy", "-o", "b.npy", "extra"], "extra"),
+    ],
+)
+def test_usage_errors_are_one_line(refused, words, part):
+    assert part in refused(*words)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "part"),
+    [
+        (MemoryError(), 1, "memory"),
+        (OSError(errno.ENOSPC, "No space left on device", "out.npy"), 1, "the disk is full (out.npy)."),
+        (PermissionError(errno.EACCES, "Permission denied", "x"), 1, "permission denied (x)."),
+        (KeyboardInterrupt(), 130, "interrupted."),
+    ],
+)
+def test_machine_errors_are_one_line(refused, monkeypatch, error, status, part):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(info, "describe", fail)
+    assert part in refused("info", "x.npy", status=status)
+
+
+def test_a_bug_is_not_hidden(monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(info, "describe", fail)
+    with pytest.raises(ZeroDivisionError):
+        main(["info", "x.npy"])

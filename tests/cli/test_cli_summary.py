@@ -1,0 +1,85 @@
+"""What a finished restoration says about itself."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from kruskal.cli import summary
+
+
+def restoration(mean, **changes):
+    values = {
+        "mean": mean,
+        "std": np.ones_like(mean),
+        "noise_std": 2.0,
+        "dictionary": np.zeros((4, 2, 2)),
+        "ranks": np.array([1, 2, 2, 1]),
+        "usage": np.array([0.5, 0.1, 0.2, 0.0]),
+        "trace": {"alpha": np.array([3.0, 4.5])},
+        "settings": {"model": "kfa", "patch_shape": (2, 2), "sweeps": 9, "seed": 3, "rank": 2},
+        "n_items": 25,
+        "threads": 1,
+        "seconds": 65.0,
+    }
+    return SimpleNamespace(**(values | changes))
+
+
+@pytest.fixture
+def mean():
+    return np.linspace(0, 250, 100).reshape(10, 10)
+
+
+def test_atoms_that_are_not_used_do_not_count(mean):
+    found = summary.summarise(restoration(mean), np.ones(mean.shape, bool))
+    assert found["n_atoms"] == 4 and found["n_atoms_used"] == 3
+    assert found["rank_histogram"] == {"1": 1, "2": 2}
+    assert found["alpha"] == 4.5
+
+
+def test_ranks_that_are_not_defined_are_left_out(mean):
+    result = restoration(mean, ranks=np.full(4, -1), trace={})
+    found = summary.summarise(result, np.ones(mean.shape, bool))
+    assert found["rank_histogram"] == {} and found["alpha"] is None
+
+
+def test_perfect_result_is_valid_json(mean):
+    found = summary.summarise(restoration(mean), np.ones(mean.shape, bool), reference=mean)
+    assert found["psnr"] is None and found["rrse"] == 0
+    json.dumps(found, allow_nan=False)
+    assert "PSNR -" in summary.as_text(found)
+
+
+def test_mean_is_clipped_but_not_rounded_for_an_integer_reference():
+    mean = np.array([[-5.0, 260.0], [10.4, 20.0]])
+    whole = np.array([[0, 255], [10, 20]], dtype=np.uint8)
+    np.testing.assert_array_equal(summary.clipped_like(mean, whole), [[0, 255], [10.4, 20]])
+    np.testing.assert_array_equal(summary.clipped_like(mean, whole.astype(float)), mean)
+
+
+def test_coverage_counts_missing_entries_only(mean):
+    observed = np.ones(mean.shape, bool)
+    observed[0, :4] = False
+    reference = mean.copy()
+    reference[0, 0] += 2 * 5**0.5 - 0.01  # just inside two standard deviations of sqrt(1 + 2²)
+    reference[0, 1] += 2 * 5**0.5 + 0.01
+    reference[5, 5] += 100.0  # observed: does not count
+    found = summary.summarise(restoration(mean), observed, reference)
+    assert found["coverage"] == 0.75
+    assert "75.0 % of the missing entries" in summary.as_text(found)
+
+
+def test_plain_leaves_nothing_that_json_cannot_hold():
+    odd = {
+        1: np.float32(2),
+        "a": np.array([1.0, np.nan]),
+        "b": (np.int64(3), float("inf")),
+        "c": np.bool_(True),
+    }
+    assert summary.plain(odd) == {"1": 2.0, "a": [1.0, None], "b": [3, None], "c": True}
+
+
+def test_text_without_reference(mean):
+    lines = summary.as_text(summary.summarise(restoration(mean), np.ones(mean.shape, bool))).splitlines()
+    assert lines == ["kfa: 9 sweeps over 25 patches of 2x2 in 1 min 5 s", "noise 2, 3 of 4 atoms used"]
