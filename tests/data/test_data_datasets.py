@@ -57,6 +57,9 @@ def test_castle_damaged_mask():
     loaded = datasets.load("castle_damaged")
     assert loaded.observed is not None
     np.testing.assert_allclose(100 * loaded.observed.mean(axis=(0, 1)), [20.02, 20.04, 19.94], atol=0.006)
+    original = datasets.load("castle").values
+    np.testing.assert_array_equal(loaded.values[loaded.observed], original[loaded.observed])
+    assert loaded.observed[original == 0].all()  # a black pixel that was kept does not look missing
 
 
 def test_amino_peak():

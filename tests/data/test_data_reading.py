@@ -94,8 +94,11 @@ def test_cut_off_pages_of_a_tiff(tmp_path, caplog):
             )
     whole = (tmp_path / "a.tif").read_bytes()
     assert read(tmp_path / "a.tif").values.shape == (4, 20, 30)
-    (tmp_path / "a.tif").write_bytes(whole[: len(whole) * 6 // 10])
-    refused(tmp_path / "a.tif", "cannot read")
+    with tifffile.TiffFile(tmp_path / "a.tif") as file:
+        end_of_second_page = file.pages[1].dataoffsets[0] + 600
+    for length in (end_of_second_page, end_of_second_page + 300):
+        (tmp_path / "a.tif").write_bytes(whole[:length])
+        refused(tmp_path / "a.tif", "cannot read")
     assert caplog.text == ""
 
 

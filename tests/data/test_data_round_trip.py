@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from kruskal.data import Metadata, read, write
+from kruskal.errors import InputError
 
 ARRAY_SUFFIXES = [".tif", ".npy", ".npz", ".mat", ".nii", ".nii.gz", ".h5", ".hdf5", ".zarr"]
 PICTURE_SUFFIXES = [".png", ".jpg", ".bmp"]
@@ -353,6 +354,18 @@ def test_zarr_array(tmp_path, numbers, version):
     assert sorted(child.name for child in tmp_path.iterdir()) == ["a.zarr", "b.zarr"]
 
 
+def test_zarr_shards_become_chunks(tmp_path, numbers):
+    """A shard is one file: the result has as many files as the source, not one per inner chunk."""
+    array = zarr.create_array(
+        str(tmp_path / "a.zarr"), shape=(4, 5, 6), chunks=(1, 1, 1), shards=(4, 5, 3), dtype="f4"
+    )
+    array[...] = numbers
+    first = read(tmp_path / "a.zarr")
+    write(tmp_path / "b.zarr", first.values, like=first.metadata)
+    np.testing.assert_array_equal(read(tmp_path / "b.zarr").values, numbers.astype("f4"), strict=True)
+    assert len(content(tmp_path / "b.zarr")) == len(content(tmp_path / "a.zarr")) == 3
+
+
 def test_zarr_group(tmp_path, numbers):
     group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w")
     group.create_group("deep").create_array("volume", data=numbers)
@@ -389,6 +402,10 @@ def test_mat_version_73(tmp_path, numbers):
     loaded = read(tmp_path / "a.mat")
     np.testing.assert_array_equal(loaded.values, numbers, strict=True)
     assert loaded.metadata.extras["key"] == "scan"
+    with h5py.File(tmp_path / "a.mat", "a") as file:
+        file["other"] = np.zeros((2, 3))
+    with pytest.raises(InputError, match=r"other \(3x2\), scan \(4x5x6\)"):
+        read(tmp_path / "a.mat")
 
 
 def test_npz_key(tmp_path, numbers):

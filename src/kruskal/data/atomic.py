@@ -88,13 +88,13 @@ def _rename(temporary: Path, final: Path) -> None:
         return
     # A folder cannot be renamed over a folder that holds something: step the old one aside first.
     old = temporary_name(final)
-    os.replace(final, old)
     try:
+        os.replace(final, old)
         os.replace(temporary, final)
-    except BaseException:
-        os.replace(old, final)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    finally:
+        if not final.exists():
+            os.replace(old, final)
+        _remove(old)
 
 
 def _remove(path: Path) -> None:
@@ -102,8 +102,12 @@ def _remove(path: Path) -> None:
         with suppress(OSError):
             path.unlink(missing_ok=True)
         return
-    for _ in range(10):
+    try:
+        for _ in range(10):
+            shutil.rmtree(path, ignore_errors=True)
+            time.sleep(0.02)  # zarr writes in threads of its own, which may still be busy with a last chunk
+            if not path.exists():
+                return
+    except KeyboardInterrupt:
         shutil.rmtree(path, ignore_errors=True)
-        time.sleep(0.02)  # zarr writes in threads of its own, which may still be busy with a last chunk
-        if not path.exists():
-            return
+        raise

@@ -16,13 +16,17 @@ from kruskal.gibbs.pairs import (
     LANES,
     LOG_OFFSET,
     NEVER,
+    SLABS,
+    SLABS_AHEAD,
     SLACK,
+    WORDS_AHEAD,
     draw_slab,
     float_uniforms,
     is_on,
     next_above,
 )
 from kruskal.kernel import kernel
+from kruskal.random.normal import fill_normals
 from kruskal.random.philox import fill_words
 
 _HALF_BLOCK = LANES // 2
@@ -40,13 +44,15 @@ def sweep_masked(
     level = np.full(n_padded, NEVER)  # -2 logit pi_k
     for k in range(n_atoms):
         level[k] = -2.0 * log_odds[k] - SLACK
-    words = np.empty(n_padded, np.uint32)
+    ahead = np.empty((WORDS_AHEAD, n_padded), np.uint32)
+    slab_words = np.empty((WORDS_AHEAD, 2 * SLABS_AHEAD), np.uint32)
+    slab_uniforms = np.empty((WORDS_AHEAD, SLABS_AHEAD))
+    slab_normals = np.empty((WORDS_AHEAD, SLABS_AHEAD))
     uniforms = np.empty(n_padded, np.float32)
     uniform_bits = uniforms.view(np.int32)
     ratio = np.empty(n_padded, np.float32)
     ratio_bits = ratio.view(np.int32)
     bar = np.empty(n_padded, np.float32)
-    slab_words = np.empty(64, np.uint32)
     weight = np.zeros(n_atoms, flat.dtype)
     energy = np.empty(n_padded, flat.dtype)
     correlation = np.empty(n_padded, flat.dtype)
@@ -62,7 +68,12 @@ def sweep_masked(
         base = np.uint64(origin[n])
         for j in range(here.shape[0]):
             rest[j] = flat[base + np.uint64(offset[here[j]])]
-        fill_words(words, 0, item, sweep, CODES, key_0, key_1)
+        row = n % WORDS_AHEAD
+        if row == 0:
+            fill_words(ahead, item, sweep, CODES, key_0, key_1)
+            fill_words(slab_words, item, sweep, SLABS, key_0, key_1)
+            fill_normals(slab_words, slab_uniforms, slab_normals)
+        words = ahead[row]
         float_uniforms(words, uniforms)
         _sum_energies(columns, here, energy)
         _set_bars(energy, level, uniform_bits, gamma_s, gamma_eps, ratio, ratio_bits, bar)
@@ -80,11 +91,14 @@ def sweep_masked(
                 old = weight[k]
                 precision = gamma_s + gamma_eps * energy[k]
                 linear = gamma_eps * (correlation[k] + float(energy[k]) * old)
-                mean = linear / precision
+                deviation = 1.0 / math.sqrt(precision)
+                mean = linear * deviation * deviation
                 pair_log_odds = log_odds[k] + 0.5 * (math.log(gamma_s / precision) + linear * mean)
                 drawn[0] = 0
                 if is_on(words[k], pair_log_odds, k, item, address):
-                    drawn[0] = draw_slab(slab_words, filled - first_filled, item, address, mean, precision)
+                    drawn[0] = draw_slab(
+                        slab_uniforms[row], slab_normals[row], filled - first_filled, item, address, mean, deviation
+                    )  # fmt: skip
                 new = drawn[0]
                 if new != 0:
                     new_atom[filled] = k

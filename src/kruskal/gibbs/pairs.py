@@ -1,12 +1,13 @@
 """One pair (item, atom): its z and s, and how to know without a look that z stays 0.
 
-Every pair has a uniform u of its own, a pure function of (seed, sweep, item, atom), and z = 1 iff u < P(z=1), that
-is iff the log odds exceed logit u. For an unused atom the log odds are a constant plus a multiple of a squared
-correlation, so "z stays 0" is a comparison of the squared correlation with a *bar*. A bar that is a little too
-low does no harm: the pair is then looked at, and decided exactly. So the bar takes, instead of logit u, the lower
-bound of log u that needs no logarithm: the bits of a float32 y > 0, read as an integer, are
-2^23 (127 + exponent + mantissa - 1), and exponent + mantissa - 1 <= log2(y) < that + 0.0861. All this is done for
-many atoms at once with vector instructions; hardly a pair is looked at whose z is not or does not become 1.
+Every pair has a uniform u of its own, a pure function of (seed, sweep, item, atom), and z = 1 iff u < P(z=1),
+that is iff the log odds exceed logit u. For an unused atom the log odds are a constant plus a multiple of a
+squared correlation, so "z stays 0" is a comparison of the squared correlation with a *bar*. A bar that is a
+little too low does no harm: the pair is then looked at, and decided exactly. So the bar takes, instead of
+logit u, the lower bound of log u that needs no logarithm: the bits of a float32 y > 0, read as an integer,
+are 2^23 (127 + exponent + mantissa - 1), and exponent + mantissa - 1 <= log2(y) < that + 0.0861. All this is
+done for many atoms at once with vector instructions; hardly a pair is looked at whose z neither is nor
+becomes 1.
 """
 
 import math
@@ -15,8 +16,8 @@ import numpy as np
 
 from kruskal.kernel import kernel
 from kruskal.random import Stream
-from kruskal.random.normal import normal
-from kruskal.random.philox import fill_words, philox, uniform_32
+from kruskal.random.normal import MIDDLE, normal, tail_quantile
+from kruskal.random.philox import philox, uniform_32
 
 LANES = 64
 """Arrays over atoms are padded to a multiple of this, so that vector loops have no remainder."""
@@ -27,6 +28,10 @@ BITS_TO_LOG = np.float32(math.log(2.0) / 8388608.0)
 LOG_OFFSET = np.float32(127.0 * math.log(2.0))
 SLACK = np.float32(2e-3)
 """Room for rounding in twice the log odds."""
+WORDS_AHEAD = 64
+"""Items whose random words are made at a time."""
+SLABS_AHEAD = 32
+"""Slab values of an item that are made ahead."""
 CODES = int(Stream.CODES)
 SLABS = int(Stream.SLABS)
 _STEP = 16  # atoms that are compared with their bars at once
@@ -86,10 +91,12 @@ def is_on(word, log_odds, k, item, address):
 
 
 @kernel
-def draw_slab(words, used, item, address, mean, precision):
-    """s ~ N(mean, 1 / precision): the item's ``used``-th slab value. ``words`` (64,) holds 32 of them."""
-    place = used % 32
-    if place == 0:
-        key_0, key_1, sweep, _ = address
-        fill_words(words, used // 2, item, sweep, SLABS, key_0, key_1)
-    return mean + normal(np.uint64(words[place]), np.uint64(words[place + 32])) / math.sqrt(precision)
+def draw_slab(uniforms, normals, used, item, address, mean, deviation):
+    """s ~ N(mean, deviation^2): the ``used``-th slab value of the item; 32 are made ahead."""
+    if used < SLABS_AHEAD:
+        if abs(uniforms[used] - 0.5) <= MIDDLE:
+            return mean + deviation * normals[used]
+        return mean + deviation * tail_quantile(uniforms[used])
+    key_0, key_1, sweep, _ = address
+    word_0, word_1, _, _ = philox(used, item, sweep, SLABS, key_0, key_1)
+    return mean + deviation * normal(word_0, word_1)

@@ -7,21 +7,28 @@ normal: much cheaper than Box and Muller.
 
 import math
 
+import numpy as np
+
 from kruskal.kernel import kernel
 from kruskal.random.philox import uniform_53
+
+MIDDLE = 0.425
+"""Where |u - 1/2| is at most this, the quantile is a ratio of polynomials."""
 
 
 @kernel
 def normal_quantile(u):
     """The x with P(N(0, 1) <= x) = u, for 0 < u < 1."""
-    q = u - 0.5
-    if abs(q) <= 0.425:
-        r = 0.180625 - q * q
-        return q * _middle(r)
-    tail = u if q < 0.0 else 1.0 - u
+    return middle_quantile(u) if abs(u - 0.5) <= MIDDLE else tail_quantile(u)
+
+
+@kernel
+def tail_quantile(u):
+    """`normal_quantile` for |u - 1/2| > MIDDLE."""
+    tail = u if u < 0.5 else 1.0 - u
     r = math.sqrt(-math.log(tail))
     x = _near_tail(r - 1.6) if r <= 5.0 else _far_tail(r - 5.0)
-    return -x if q < 0.0 else x
+    return -x if u < 0.5 else x
 
 
 @kernel
@@ -31,7 +38,30 @@ def normal(high, low):
 
 
 @kernel
-def _middle(r):
+def fill_normals(words, uniforms, normals):
+    """The middle quantiles of many uniforms at once, for rows of ``words`` (items, 2 n) uint32.
+
+    Uniform j of a row is made of words j and n + j. ``normals`` (items, n) holds its quantile if it lies in
+    the middle, and nonsense otherwise: whoever needs one of those takes `tail_quantile` of ``uniforms``.
+    """
+    for m in range(words.shape[0]):
+        _fill_row(words[m], uniforms[m], normals[m])
+
+
+@kernel
+def _fill_row(words, uniforms, normals):
+    n = normals.shape[0]
+    for j in range(n):
+        uniforms[j] = uniform_53(np.uint64(words[j]), np.uint64(words[n + j]))
+    for j in range(n):
+        normals[j] = middle_quantile(uniforms[j])
+
+
+@kernel
+def middle_quantile(u):
+    """`normal_quantile` for |u - 1/2| <= MIDDLE."""
+    q = u - 0.5
+    r = 0.180625 - q * q
     top = 2.5090809287301226727e3
     for coefficient in (
         3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4, 1.3731693765509461125e4,
@@ -44,7 +74,7 @@ def _middle(r):
         6.8718700749205790830e2, 4.2313330701600911252e1, 1.0,
     ):  # fmt: skip
         bottom = bottom * r + coefficient
-    return top / bottom
+    return q * top / bottom
 
 
 @kernel

@@ -53,17 +53,23 @@ def uniform_53(high, low):
 
 
 @kernel
-def fill_words(words, first, item, sweep, stream, key_0, key_1):
-    """Fill ``words`` (uint32, length 4 n) for one item, many counters side by side.
+def fill_words(words, item, sweep, stream, key_0, key_1):
+    """Fill ``words`` (items, 4 n) uint32 with words for consecutive items from ``item`` on.
 
-    ``words[q n + c]`` is word q of the counter (first + c, item, sweep, stream): independent blocks in a loop
-    without branches, which the compiler turns into vector instructions.
+    ``words[m, q n + c]`` is word q of the counter (c, item + m, sweep, stream): independent blocks in a loop
+    without branches, which the compiler turns into vector instructions. (It does not when this loop stands
+    inside a large kernel, so many items are filled at a time.)
     """
-    n = words.shape[0] // 4
-    words_0, words_1, words_2, words_3 = words[:n], words[n : 2 * n], words[2 * n : 3 * n], words[3 * n :]
+    for m in range(words.shape[0]):
+        _fill_row(words[m], item + m, sweep, stream, key_0, key_1)
+
+
+@kernel
+def _fill_row(row, item, sweep, stream, key_0, key_1):
+    n = row.shape[0] // 4
     for c in range(n):
-        word_0, word_1, word_2, word_3 = philox(first + c, item, sweep, stream, key_0, key_1)
-        words_0[c] = word_0
-        words_1[c] = word_1
-        words_2[c] = word_2
-        words_3[c] = word_3
+        word_0, word_1, word_2, word_3 = philox(c, item, sweep, stream, key_0, key_1)
+        row[c] = word_0
+        row[n + c] = word_1
+        row[2 * n + c] = word_2
+        row[3 * n + c] = word_3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -53,13 +52,14 @@ def write(path: Path, values: np.ndarray, extras: Mapping[str, Any]) -> None:
         len(chunks) != values.ndim or any(c > n for c, n in zip(chunks, values.shape))
     ):
         chunks = None
-    image = io.BytesIO()
-    with h5py.File(image, "w", track_order=False) as file:
+    with h5py.File(path, "w", driver="core", backing_store=False, track_order=False) as file:
         dataset = file.create_dataset(kept_key(extras), data=values, chunks=chunks, track_times=False)
         for name, value in extras.get("attributes", {}).items():
             dataset.attrs[name] = value
+        file.flush()
+        image = file.id.get_file_image()
     with open(path, "wb") as target:
-        target.write(image.getbuffer())
+        target.write(image)
 
 
 def list_datasets(file: Any) -> dict[str, Entry]:
