@@ -44,7 +44,7 @@ def sweep_masked(
     level = np.full(n_padded, NEVER)  # -2 logit pi_k
     for k in range(n_atoms):
         level[k] = -2.0 * log_odds[k] - SLACK
-    ahead = np.empty((WORDS_AHEAD, n_padded), np.uint32)
+    words = np.empty((WORDS_AHEAD, n_padded), np.uint32)
     slab_words = np.empty((WORDS_AHEAD, 2 * SLABS_AHEAD), np.uint32)
     slab_uniforms = np.empty((WORDS_AHEAD, SLABS_AHEAD))
     slab_normals = np.empty((WORDS_AHEAD, SLABS_AHEAD))
@@ -63,29 +63,28 @@ def sweep_masked(
         if filled + n_atoms > new_atom.shape[0]:
             return -1.0
         item = first_item + n
-        here = entry[entry_start[n] : entry_start[n + 1]]
-        rest = residual[entry_start[n] : entry_start[n + 1]]
-        base = np.uint64(origin[n])
-        for j in range(here.shape[0]):
-            rest[j] = flat[base + np.uint64(offset[here[j]])]
         row = n % WORDS_AHEAD
         if row == 0:
-            fill_words(ahead, item, sweep, CODES, key_0, key_1)
+            fill_words(words, item, sweep, CODES, key_0, key_1)
             fill_words(slab_words, item, sweep, SLABS, key_0, key_1)
             fill_normals(slab_words, slab_uniforms, slab_normals)
-        words = ahead[row]
-        float_uniforms(words, uniforms)
-        _sum_energies(columns, here, energy)
-        _set_bars(energy, level, uniform_bits, gamma_s, gamma_eps, ratio, ratio_bits, bar)
+        begin, end = entry_start[n], entry_start[n + 1]
+        base = np.uint64(origin[n])
+        for j in range(begin, end):
+            residual[j] = flat[base + np.uint64(offset[entry[j]])]
+        sum_energies(columns, entry, begin, end, energy)
+        _set_bars(
+            energy, level, words, row, gamma_s, gamma_eps, ratio, ratio_bits, uniforms, uniform_bits, bar
+        )
         for c in range(code_start[n], code_start[n + 1]):
             k = code_atom[c]
             weight[k] = code_value[c]
             bar[k] = ALWAYS
-            subtract_at(rest, here, dictionary[k], code_value[c])
+            subtract_at(residual, entry, begin, end, dictionary, k, code_value[c])
         first_filled = filled
         for first in range(0, n_padded, LANES):
             last = first + LANES
-            _correlate(columns, here, rest, first, last, correlation)
+            correlate(columns, entry, begin, end, residual, first, last, correlation)
             k = next_above(correlation, bar, first, last)
             while k < last:
                 old = weight[k]
@@ -95,92 +94,97 @@ def sweep_masked(
                 mean = linear * deviation * deviation
                 pair_log_odds = log_odds[k] + 0.5 * (math.log(gamma_s / precision) + linear * mean)
                 drawn[0] = 0
-                if is_on(words[k], pair_log_odds, k, item, address):
+                if is_on(words[row, k], pair_log_odds, k, item, address):
+                    used = filled - first_filled
                     drawn[0] = draw_slab(
-                        slab_uniforms[row], slab_normals[row], filled - first_filled, item, address, mean, deviation
-                    )  # fmt: skip
+                        slab_uniforms, slab_normals, row, used, item, address, mean, deviation
+                    )
                 new = drawn[0]
                 if new != 0:
                     new_atom[filled] = k
                     new_value[filled] = new
                     filled += 1
                 if new != old:
-                    subtract_at(rest, here, dictionary[k], new - old)
+                    subtract_at(residual, entry, begin, end, dictionary, k, new - old)
                     # atoms before k are done, so the recomputation may begin at a round number
                     later = first if k + 1 < first + _HALF_BLOCK else first + _HALF_BLOCK
-                    _correlate(columns, here, rest, later, last, correlation)
+                    correlate(columns, entry, begin, end, residual, later, last, correlation)
                 k = next_above(correlation, bar, k + 1, last)
         for c in range(code_start[n], code_start[n + 1]):
             weight[code_atom[c]] = 0
         new_start[n + 1] = filled
-        for j in range(rest.shape[0]):
-            squares += float(rest[j]) * float(rest[j])
+        for j in range(begin, end):
+            squares += float(residual[j]) * float(residual[j])
     return squares
 
 
-@kernel
-def subtract_at(rest, here, atom, amount):
-    """rest_j -= amount * atom[here_j]."""
-    for j in range(here.shape[0]):
-        rest[j] -= amount * atom[here[j]]
+# The loops below take whole arrays and bounds, never slices: a slice costs two atomic reference counts.
 
 
 @kernel
-def _correlate(columns, here, rest, first, last, correlation):
-    """correlation[k] = sum_j columns[here_j, k] rest_j for first <= k < last, four entries at a time."""
-    width = last - first
-    out = correlation[first:last]
+def subtract_at(residual, entry, begin, end, dictionary, k, amount):
+    """residual_j -= amount * dictionary[k, entry_j] for begin <= j < end."""
+    atom = np.uint64(k)
+    for j in range(begin, end):
+        residual[j] -= amount * dictionary[atom, entry[j]]
+
+
+@kernel
+def correlate(columns, entry, begin, end, residual, first, last, correlation):
+    """correlation[k] = sum_j columns[entry_j, k] residual_j for first <= k < last, four entries at a time."""
+    start, width = np.uint64(first), last - first
     for i in range(width):
-        out[i] = 0
-    n = here.shape[0]
-    j = 0
-    while j + 4 <= n:
-        row_0 = columns[here[j], first:last]
-        row_1 = columns[here[j + 1], first:last]
-        row_2 = columns[here[j + 2], first:last]
-        row_3 = columns[here[j + 3], first:last]
-        r_0, r_1, r_2, r_3 = rest[j], rest[j + 1], rest[j + 2], rest[j + 3]
+        correlation[start + np.uint64(i)] = 0
+    j = begin
+    while j + 4 <= end:
+        e_0, e_1, e_2, e_3 = entry[j], entry[j + 1], entry[j + 2], entry[j + 3]
+        r_0, r_1, r_2, r_3 = residual[j], residual[j + 1], residual[j + 2], residual[j + 3]
         for i in range(width):
-            out[i] += row_0[i] * r_0 + row_1[i] * r_1 + row_2[i] * r_2 + row_3[i] * r_3
+            k = start + np.uint64(i)
+            correlation[k] += (
+                columns[e_0, k] * r_0 + columns[e_1, k] * r_1 + columns[e_2, k] * r_2 + columns[e_3, k] * r_3
+            )
         j += 4
-    while j < n:
-        row = columns[here[j], first:last]
-        r = rest[j]
+    while j < end:
+        e, r = entry[j], residual[j]
         for i in range(width):
-            out[i] += row[i] * r
+            k = start + np.uint64(i)
+            correlation[k] += columns[e, k] * r
         j += 1
 
 
 @kernel
-def _sum_energies(columns, here, energy):
-    """energy[k] = sum_j columns[here_j, k]^2, four entries at a time."""
+def sum_energies(columns, entry, begin, end, energy):
+    """energy[k] = sum_j columns[entry_j, k]^2, four entries at a time."""
     n_atoms = energy.shape[0]
     for k in range(n_atoms):
         energy[k] = 0
-    n = here.shape[0]
-    j = 0
-    while j + 4 <= n:
-        row_0 = columns[here[j]]
-        row_1 = columns[here[j + 1]]
-        row_2 = columns[here[j + 2]]
-        row_3 = columns[here[j + 3]]
+    j = begin
+    while j + 4 <= end:
+        e_0, e_1, e_2, e_3 = entry[j], entry[j + 1], entry[j + 2], entry[j + 3]
         for k in range(n_atoms):
-            energy[k] += row_0[k] * row_0[k] + row_1[k] * row_1[k] + row_2[k] * row_2[k] + row_3[k] * row_3[k]
+            energy[k] += (
+                columns[e_0, k] * columns[e_0, k]
+                + columns[e_1, k] * columns[e_1, k]
+                + columns[e_2, k] * columns[e_2, k]
+                + columns[e_3, k] * columns[e_3, k]
+            )
         j += 4
-    while j < n:
-        row = columns[here[j]]
+    while j < end:
+        e = entry[j]
         for k in range(n_atoms):
-            energy[k] += row[k] * row[k]
+            energy[k] += columns[e, k] * columns[e, k]
         j += 1
 
 
 @kernel
-def _set_bars(energy, level, uniform_bits, gamma_s, gamma_eps, ratio, ratio_bits, bar):
+def _set_bars(energy, level, words, row, gamma_s, gamma_eps, ratio, ratio_bits, uniforms, uniform_bits, bar):
     """Squared correlation below which the z of an unused atom surely stays 0.
 
     2 (log odds - logit u) = (gamma_eps correlation)^2 / precision - log(precision / gamma_s) + 2 logit pi
     - 2 logit u, and both logarithms are replaced by their lower bounds.
     """
+    float_uniforms(words, row, uniforms)
     per_energy = np.float32(gamma_eps / gamma_s)
     scale = np.float32(gamma_s / (gamma_eps * gamma_eps))
     for k in range(energy.shape[0]):

@@ -40,7 +40,7 @@ def sweep_uncollapsed(
             rest[j] = flat[origin[n] + offset[here[j]]]
         for c in range(code_start[n], code_start[n + 1]):
             weight[code_atom[c]] = code_value[c]
-            subtract_at(rest, here, dictionary[code_atom[c]], code_value[c])
+            subtract_at(rest, here, 0, len(here), dictionary, code_atom[c], code_value[c])
         for k in range(n_atoms):
             correlation = 0.0
             energy = 0.0
@@ -64,7 +64,7 @@ def sweep_uncollapsed(
                 new_value[filled] = new
                 filled += 1
             if new != old:
-                subtract_at(rest, here, dictionary[k], new - old)
+                subtract_at(rest, here, 0, len(here), dictionary, k, new - old)
             weight[k] = 0
         new_start[n + 1] = filled
         for j in range(rest.shape[0]):

@@ -45,10 +45,11 @@ def padded(n_atoms: int) -> int:
 
 
 @kernel
-def float_uniforms(words, uniforms):
-    """The pairs' uniforms in float32, never 0, for the bars."""
-    for k in range(words.shape[0]):
-        uniforms[k] = (np.float32(np.int32(words[k] >> np.uint32(1))) + _HALF) * _SCALE_31
+def float_uniforms(words, row, uniforms):
+    """The uniforms of one item's pairs in float32, never 0, for the bars."""
+    at = np.uint64(row)
+    for k in range(words.shape[1]):
+        uniforms[k] = (np.float32(np.int32(words[at, k] >> np.uint32(1))) + _HALF) * _SCALE_31
 
 
 @kernel
@@ -91,12 +92,12 @@ def is_on(word, log_odds, k, item, address):
 
 
 @kernel
-def draw_slab(uniforms, normals, used, item, address, mean, deviation):
-    """s ~ N(mean, deviation^2): the ``used``-th slab value of the item; 32 are made ahead."""
+def draw_slab(uniforms, normals, row, used, item, address, mean, deviation):
+    """s ~ N(mean, deviation^2): the ``used``-th slab value of the item in ``row``; 32 are made ahead."""
     if used < SLABS_AHEAD:
-        if abs(uniforms[used] - 0.5) <= MIDDLE:
-            return mean + deviation * normals[used]
-        return mean + deviation * tail_quantile(uniforms[used])
+        if abs(uniforms[row, used] - 0.5) <= MIDDLE:
+            return mean + deviation * normals[row, used]
+        return mean + deviation * tail_quantile(uniforms[row, used])
     key_0, key_1, sweep, _ = address
     word_0, word_1, _, _ = philox(used, item, sweep, SLABS, key_0, key_1)
     return mean + deviation * normal(word_0, word_1)
