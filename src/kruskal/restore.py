@@ -4,21 +4,24 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kruskal.data import Scaling, atomic_path, observed_entries
+from kruskal.data import Scaling, atomic_path, observed_entries, rough_noise
 from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.chain import Chain
 from kruskal.engines.progress import Progress, Silent
 from kruskal.engines.threads import ThreadEngine, check_threads
 from kruskal.errors import InputError
+from kruskal.kernel import watch_compilation
 from kruskal.patches import cut
 from kruskal.settings import Settings, resolve
 
 RANK_TOLERANCE = 0.01
+_COMPILING = "compiling the kernels: the first run of an installation does this once, for about half a minute"
 
 
 @dataclass(frozen=True)
@@ -121,10 +124,13 @@ def inpaint(
     """
     values = _numeric(x)
     mask = observed_entries(x if isinstance(x, np.ma.MaskedArray) else values, observed)
+    _refuse_constant(values[mask])
+    scaling = Scaling.fit(values, mask)
+    noise = rough_noise(values, mask)
     settings = resolve(
         values.shape, model=model, patch_shape=patch_shape, stride=stride, n_atoms=n_atoms, rank=rank,
         sweeps=sweeps, burn_in=burn_in, start=start, alpha=alpha, codes=codes, channels=channels,
-        usage_prior=usage_prior, seed=seed,
+        usage_prior=usage_prior, seed=seed, noise=None if noise is None else noise / scaling.scale,
     )  # fmt: skip
     threads = check_threads(threads)
     if not checkpoint_seconds >= 0:
@@ -165,6 +171,13 @@ def _numeric(x: Any) -> np.ndarray:
     return values
 
 
+def _refuse_constant(seen: np.ndarray) -> None:
+    if (seen == seen[0]).all():
+        raise InputError(
+            f"x is constant: all {seen.size} observed entries are {seen[0]}, there is nothing to learn"
+        )
+
+
 def _run(
     values: np.ndarray,
     observed: np.ndarray,
@@ -181,7 +194,7 @@ def _run(
     scaling = Scaling.fit(values, observed)
     items = cut(scaling.forward(np.where(observed, values, 0)), observed, settings.grid)
     kept_settings = settings.to_json() | {"checkpoint_seconds": float(checkpoint_seconds)}
-    with ThreadEngine(items, threads) as engine:
+    with watch_compilation(partial(progress.note, _COMPILING)), ThreadEngine(items, threads) as engine:
         chain = Chain.begin(
             settings.build_model(), engine, items, settings.start, settings.seed, settings.burn_in
         )

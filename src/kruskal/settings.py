@@ -19,7 +19,8 @@ CHANNELS = ("keep", "cut")
 _PATCH_SIDES = {1: 64, 2: 8, 3: 6, 4: 4, 5: 3}
 _MOST_ITEMS = 250_000
 _MOST_ATOMS = 65_535  # codes store the atom in 16 bits
-_DEFAULT_RANK = 2
+_NOISY = 0.025  # 6 grey levels of 256
+_RANK_CLEAN, _RANK_NOISY = 2, 4
 _DEFAULT_SWEEPS = 100
 
 
@@ -67,7 +68,8 @@ class Settings:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Settings":
         """Back from `to_json`; lists become tuples again."""
-        return cls(**{key: tuple(v) if isinstance(v, list) else v for key, v in values.items()})
+        tuples: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+        return cls(**tuples)
 
 
 def resolve(
@@ -86,8 +88,15 @@ def resolve(
     channels: str | None = None,
     usage_prior: tuple[float, float] | None = None,
     seed: int = 0,
+    noise: float | None = None,
 ) -> Settings:
-    """Check every option and fill in those not given; see `kruskal.inpaint` for their meaning."""
+    """Check every option and fill in those not given; see `kruskal.inpaint` for their meaning.
+
+    ``noise`` is a rough noise level relative to the range of the data, if known. Noisy data get a sparse
+    prior of the usage and atoms of higher rank, clean data the paper's flat prior and atoms of low rank:
+    chosen on pictures from scikit-image (docs/results.md).
+    """
+    noisy = noise is not None and noise > _NOISY
     _one_of("model", model, MODELS)
     _one_of("codes", codes, CODES)
     if channels is not None:
@@ -109,13 +118,13 @@ def resolve(
         patch_shape=grid.patch_shape,
         stride=grid.stride,
         n_atoms=_whole("n_atoms", n_atoms, 1, _MOST_ATOMS),
-        rank=_check_rank(rank, grid.patch_shape) if model == "kfa" else 0,
+        rank=_check_rank(rank, grid.patch_shape, noisy) if model == "kfa" else 0,
         sweeps=n_sweeps,
         burn_in=n_burn_in,
         start=check_start(start),
         alpha=_check_alpha(alpha),
         codes=codes,
-        usage_prior=_check_usage_prior(usage_prior, n_atoms, grid.n_items),
+        usage_prior=_check_usage_prior(usage_prior, n_atoms, grid.n_items, noisy),
         seed=check_seed(seed),
     )
 
@@ -145,10 +154,10 @@ def _default_stride(grid: Grid) -> tuple[int, ...]:
     return stride
 
 
-def _check_rank(rank: int | str, patch_shape: tuple[int, ...]) -> int:
+def _check_rank(rank: int | str, patch_shape: tuple[int, ...], noisy: bool) -> int:
     most = maximal_rank(patch_shape)
     if rank == "auto":
-        return min(_DEFAULT_RANK, most)
+        return min(_RANK_NOISY if noisy else _RANK_CLEAN, most)
     if isinstance(rank, str):
         raise InputError(f"rank must be 'auto' or a whole number of at least 1, not {rank!r}")
     number = _whole("rank", rank, 1)
@@ -170,9 +179,11 @@ def _check_alpha(alpha: str | float) -> str | float:
     return value
 
 
-def _check_usage_prior(prior: tuple[float, float] | None, n_atoms: int, n_items: int) -> tuple[float, float]:
+def _check_usage_prior(
+    prior: tuple[float, float] | None, n_atoms: int, n_items: int, noisy: bool
+) -> tuple[float, float]:
     if prior is None:
-        return float(n_atoms), max(1.0, n_items / 8.0)
+        return float(n_atoms), max(1.0, n_items / 8.0) if noisy else 1.0
     try:
         a, b = (float(value) for value in prior)
     except (TypeError, ValueError):

@@ -43,11 +43,6 @@ def read_inputs(job: Job) -> Inputs:
     loaded = read(job.input, key=job.key)
     mask = None if job.mask is None else read(job.mask).values
     observed = observed_entries(loaded.values, mask, mask_is=job.mask_is, declared=loaded.observed)
-    seen = loaded.values[observed]
-    if (seen == seen[0]).all():
-        raise InputError(
-            f"{job.input} is constant: all observed entries are {seen[0]}, there is nothing to restore."
-        )
     reference = None
     if job.reference is not None:
         reference = read(job.reference).values

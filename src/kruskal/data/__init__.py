@@ -6,6 +6,7 @@ from kruskal.data.corruption import Corrupted, corrupt, write_corrupted
 from kruskal.data.files import check_writable, read, write
 from kruskal.data.masks import observed_entries
 from kruskal.data.metadata import Loaded, Metadata
+from kruskal.data.noise import rough_noise
 from kruskal.data.scaling import Scaling
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "datasets",
     "observed_entries",
     "read",
+    "rough_noise",
     "write",
     "write_corrupted",
 ]

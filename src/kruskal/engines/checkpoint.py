@@ -101,8 +101,8 @@ def restore(directory: Path, header: dict[str, Any], chain: Chain) -> None:
     try:
         with np.load(directory / header["state"], allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-        fields = {key: arrays[f"global_{key}"] for key in Global._fields}
-        chain.state = Global(**{key: float(v) if v.ndim == 0 else v for key, v in fields.items()})
+        fields: dict[str, Any] = {key: arrays[f"global_{key}"] for key in Global._fields}
+        chain.state = Global(**{key: v[()] if v.ndim == 0 else v for key, v in fields.items()})
         chain.codes = _split_codes(arrays, [shard.n_items for shard in chain.engine.shards])
         chain.moments = RunningMoments(
             int(arrays["moments_draws"]),

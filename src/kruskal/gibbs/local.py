@@ -130,9 +130,3 @@ def _count(atom, value, counts, squares):
     for c in range(atom.shape[0]):
         counts[atom[c]] += 1
         squares[atom[c]] += float(value[c]) * float(value[c])
-
-
-def rescale_codes(shard: Shard, factor: np.ndarray) -> None:
-    """Multiply the codes of atom k by ``factor[k]``, for moves that put the scale into the atoms instead."""
-    values = shard.codes.value * factor[shard.codes.atom].astype(shard.codes.value.dtype)
-    shard.codes = shard.codes._replace(value=values)

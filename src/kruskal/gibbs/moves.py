@@ -3,13 +3,12 @@ r"""Moves along directions in which the likelihood does not change   (METHODS se
 Plain Gibbs steps creep along these ridges; a draw of the scale from its own conditional jumps along them.
 All are exact: generalised Gibbs steps (Liu and Sabatti 2000) or Metropolis steps.
 
-    atom <-> codes:     y ~ GIG((n - n_k)/2, a_k, gamma_s sum_n s_kn^2);  atom * sqrt(y), codes / sqrt(y)
-                        n = R, a_k = sum_r tau_kr lambda_kr^2 (Kruskal) or n = P, a_k = P ||d_k||^2 (Gaussian)
     factor <-> weight:  y ~ GIG((m_t - 1)/2, m_t ||u||^2, tau lambda^2);  u * sqrt(y), lambda / sqrt(y)
     swap terms r, r':   accept with min(1, exp(-(tau_r - tau_r')(lambda_r'^2 - lambda_r^2) / 2))
     (alpha, delta):     alpha * c, delta * c, log c normal, Metropolis
 
-GIG(p, a, b) has density ~ y^(p-1) exp(-(a y + b / y) / 2).
+GIG(p, a, b) has density ~ y^(p-1) exp(-(a y + b / y) / 2). The scale between an atom and its codes is left
+alone on purpose: drawing it too was measured to slow learning (docs/results.md).
 """
 
 import math
@@ -31,8 +30,9 @@ def draw_log_scale(p, a, b, random: np.random.Generator) -> np.ndarray:
     sound = (a > 1e-290) & (b > 1e-290) & np.isfinite(a) & np.isfinite(b)
     a, b = np.where(sound, a, 1.0), np.where(sound, b, 1.0)
     root = np.hypot(p, np.sqrt(a) * np.sqrt(b))
-    # the mode y = (p + sqrt(p^2 + ab)) / a, written so that it does not cancel for negative p
-    mode = np.where(p >= 0, np.log(np.abs(p + root)) - np.log(a), np.log(b) - np.log(np.abs(root - p)))
+    # the mode y = (p + root) / a = b / (root - p): the sum that does not cancel
+    larger = np.abs(p) + root
+    mode = np.where(p >= 0, np.log(larger) - np.log(a), np.log(b) - np.log(larger))
     width = 1.2 / np.sqrt(np.maximum(root, 1e-12))
     proposal = mode + width * random.standard_normal(p.shape)
 
@@ -42,14 +42,6 @@ def draw_log_scale(p, a, b, random: np.random.Generator) -> np.ndarray:
 
     accepted = np.log(random.random(p.shape)) < log_ratio(proposal) - log_ratio(np.zeros_like(proposal))
     return np.where(sound & accepted, proposal, 0.0)
-
-
-def code_scale_parameters(energy: np.ndarray, size: int, counts, code_squares, code_precision: float):
-    """(p, a, b) of the scale between an atom and its codes, all (K,).
-
-    ``energy`` is the quadratic form of the atom's Gaussian prior, ``size`` the number of its coefficients.
-    """
-    return 0.5 * (size - counts), energy, code_precision * code_squares
 
 
 def balance_factors(

@@ -2,7 +2,7 @@
 
 Local state lives in the shards of an engine, global state is one small NamedTuple. A sweep is
 
-    codes of every item  ->  usage, precisions  ->  scale moves  ->  atoms  ->  what governs the atoms
+    codes of every item  ->  usage, precisions  ->  atoms  ->  what governs the atoms
 
 and everything that touches items goes through ``engine.map``: what a shard returns is summed in the order of
 the shards. A model knows what is drawn, never where the data live.
@@ -17,8 +17,7 @@ import numpy as np
 
 from kruskal.gibbs.atoms import AtomNoise, AtomOptions, AtomState, draw_atoms_block, draw_atoms_complete
 from kruskal.gibbs.codes import CodeDraw, code_model, draw_codes
-from kruskal.gibbs.local import Shard, rescale_codes
-from kruskal.gibbs.moves import code_scale_parameters, draw_log_scale
+from kruskal.gibbs.local import Shard
 from kruskal.gibbs.precision import GammaPrior, draw_precision
 from kruskal.gibbs.statistics import block_size, block_statistics, complete_statistics, sum_in_order
 from kruskal.gibbs.usage import UsagePrior, draw_usage
@@ -75,8 +74,15 @@ class Engine(Protocol):
 class Model(Protocol):
     """What an engine needs of a model."""
 
-    shape: tuple[int, ...]
-    n_atoms: int
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one item."""
+        ...
+
+    @property
+    def n_atoms(self) -> int:
+        """Number of atoms K."""
+        ...
 
     def start(self, name: str, items: Items, seed: int) -> Global:
         """The global state in which a chain begins."""
@@ -128,7 +134,6 @@ class FactorModel:
             engine.map(partial(draw_codes, model=codes, seed=seed, sweep=number, collapsed=self.collapsed))
         )
         state = self.draw_scalars(state, drawn, engine, seed, number)
-        state = self.move_code_scale(state, drawn, engine, seed, number)
         state = self.draw_atoms(state, drawn, engine, seed, number)
         state = self.draw_atom_prior(state, seed, number)
         report = SweepReport(drawn.counts, drawn.residual_squares, float(drawn.counts.sum()) / engine.n_items)
@@ -149,17 +154,6 @@ class FactorModel:
                 generator(seed, Stream.NOISE_PRECISION, number),
             ),
         )  # fmt: skip
-
-    def move_code_scale(
-        self, state: Global, drawn: CodeDraw, engine: Engine, seed: int, number: int
-    ) -> Global:
-        """Move scale between every atom and its codes."""
-        energy, size = self.atom_energy(state)
-        parameters = code_scale_parameters(energy, size, drawn.counts, drawn.squares, state.code_precision)
-        log_y = draw_log_scale(*parameters, generator(seed, Stream.MOVES, number, index=0))
-        scale = np.exp(0.5 * log_y)
-        engine.map(partial(rescale_codes, factor=1.0 / scale))
-        return self.scale_atoms(state, scale)
 
     def draw_atoms(self, state: Global, drawn: CodeDraw, engine: Engine, seed: int, number: int) -> Global:
         """All atoms in order, from the statistics of the shards."""
@@ -209,16 +203,6 @@ class FactorModel:
         return Global(
             dictionary, usage=np.full(n_atoms, 0.01), code_precision=1.0, noise_precision=100.0, **values
         )
-
-    # What a subclass says about its atoms.
-
-    def atom_energy(self, state: Global) -> tuple[np.ndarray, int]:
-        """Quadratic form (K,) of the Gaussian prior of the atom, and the number of coefficients in it."""
-        raise AssertionError("a subclass says what an atom is")
-
-    def scale_atoms(self, state: Global, scale: np.ndarray) -> Global:
-        """Atoms times ``scale`` (K,)."""
-        raise AssertionError("a subclass says what an atom is")
 
     def draw_atom_prior(self, state: Global, seed: int, number: int) -> Global:
         """Draw what governs the atoms; nothing for fixed priors."""

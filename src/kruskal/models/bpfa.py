@@ -18,15 +18,6 @@ class BPFA(FactorModel):
         """The global state in which a chain begins."""
         return self.initial(gaussian_start(name, items, self.n_atoms, generator(seed, Stream.START, 0)))
 
-    def atom_energy(self, state: Global) -> tuple[np.ndarray, int]:
-        """P ||d_k||^2 and P."""
-        size = state.dictionary.shape[1]
-        return size * (state.dictionary**2).sum(axis=1), size
-
-    def scale_atoms(self, state: Global, scale: np.ndarray) -> Global:
-        """Atoms times ``scale`` (K,)."""
-        return state._replace(dictionary=state.dictionary * scale[:, None])
-
     def ranks(self, state: Global, tolerance: float = 0.01) -> np.ndarray:
         """(K,) matrix rank of atoms of order 2 at a relative tolerance; -1 (not defined) for other orders."""
         if len(self.shape) != 2:

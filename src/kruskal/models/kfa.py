@@ -64,18 +64,6 @@ class KFA(FactorModel):
             alpha=float(self.alpha_start),
         )
 
-    def atom_energy(self, state: Global) -> tuple[np.ndarray, int]:
-        """sum_r tau_kr lambda_kr^2 and R."""
-        precision = np.exp(np.minimum(np.cumsum(state.log_delta, axis=1), 690.0))
-        energy = (precision * state.weights**2).sum(axis=1)
-        return (np.zeros_like(energy) if self.fixed_weights else energy), self.rank
-
-    def scale_atoms(self, state: Global, scale: np.ndarray) -> Global:
-        """Weights and atoms times ``scale`` (K,)."""
-        return state._replace(
-            dictionary=state.dictionary * scale[:, None], weights=state.weights * scale[:, None]
-        )
-
     def atom_options(self) -> AtomOptions:
         """How atoms are drawn."""
         return AtomOptions(self.blocked, self.fixed_weights)

@@ -46,11 +46,11 @@ class Items(NamedTuple):
         """Items given one by one: ``items`` has shape (N, m_1, .., m_T), ``observed`` the same or None."""
         n_items, shape = len(items), items.shape[1:]
         size = math.prod(shape)
-        missing = observed is not None and not observed.all()
-        flat = np.where(observed, items, 0).ravel() if missing else items.ravel()
+        flat, mask = items.ravel(), np.zeros(0, dtype=bool)
+        if observed is not None and not observed.all():
+            flat, mask = np.where(observed, items, 0).ravel(), observed.ravel()
         if flat.dtype not in (np.float32, np.float64):
             flat = flat.astype(np.float32)
-        mask = observed.ravel() if missing and observed is not None else np.zeros(0, dtype=bool)
         origin = np.arange(n_items, dtype=np.int64) * size
         return cls(flat, mask, origin, np.arange(size, dtype=np.int64), shape)
 

@@ -1,0 +1,257 @@
+"""Geweke's joint distribution test of the real sampler (METHODS 7.2).
+
+If a sweep leaves p(parameters | data) invariant, then alternating it with a draw of the data given the
+parameters leaves the joint prior of both invariant, and averages along such a chain must agree with averages
+over independent draws from the prior. Any wrong conditional, any wrong order, shows up in some average.
+
+The chain is made of batches, and every batch begins with an independent draw from the prior. So batches are
+in equilibrium from their first sweep if the sampler is right, and they are independent: their means give
+honest standard errors, without an autocorrelation time to guess.
+
+    python -m tests.gibbs.geweke --sweeps 200000 --case kfa-masked --seed 5
+
+runs a longer test than the test suite does.
+"""
+
+import argparse
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kruskal.engines.threads import ThreadEngine
+from kruskal.gibbs.precision import GammaPrior
+from kruskal.gibbs.shrinkage import AlphaPrior
+from kruskal.gibbs.usage import UsagePrior
+from kruskal.models import BPFA, KFA, Global
+from kruskal.patches import Items
+from tests.gibbs.reference import Priors, simulate
+from tests.gibbs.worlds import codes_of
+
+PRIORS = Priors()
+N_ITEMS, N_ATOMS = 4, 2
+BATCH = 100
+"""Sweeps per batch."""
+
+
+class Setting(NamedTuple):
+    """A sampler to test; ``rank`` 0 means BPFA."""
+
+    shape: tuple[int, ...] = (3, 2)
+    rank: int = 2
+    masked: bool = False
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def model(self):
+        """The model with proper priors and, for KFA, all moves on from the first sweep."""
+        common: dict[str, Any] = {
+            "shape": self.shape,
+            "n_atoms": N_ATOMS,
+            "usage_prior": UsagePrior(*PRIORS.usage),
+            "code_prior": GammaPrior(*PRIORS.code),
+            "noise_prior": GammaPrior(*PRIORS.noise),
+        } | dict(self.options)
+        if self.rank == 0:
+            return BPFA(**common)
+        return KFA(**common, rank=self.rank, alpha_prior=AlphaPrior(*PRIORS.alpha), shrinkage_delay=0)
+
+    def observed(self) -> np.ndarray:
+        """A fixed mask (N, P): about half of the entries; one item has none and one has all."""
+        n_entries = int(np.prod(self.shape))
+        observed = np.ones((N_ITEMS, n_entries), bool)
+        if self.masked:
+            observed = np.random.default_rng(0).random((N_ITEMS, n_entries)) < 0.5
+            observed[0], observed[1] = True, False
+        return observed
+
+
+SETTINGS = {
+    "kfa": Setting(),
+    "kfa-masked": Setting(masked=True),
+    "bpfa": Setting(rank=0),
+    "bpfa-masked": Setting(rank=0, masked=True),
+    "kfa-uncollapsed-scalar": Setting(options=(("collapsed", False), ("blocked", False))),
+    "kfa-uncollapsed-scalar-masked": Setting(masked=True, options=(("collapsed", False), ("blocked", False))),
+    "kfa-order-3": Setting(shape=(2, 2, 2), masked=True),
+}
+
+
+# ---------------------------------------------------------------------------------------------- statistics
+
+
+def statistics(draws: dict[str, np.ndarray], observed: np.ndarray, rank: int) -> dict[str, np.ndarray]:
+    """Numbers whose averages are compared, one per draw.
+
+    Logarithms and bounded functions, because 1/delta and so the atoms and the data have no finite moments
+    under the prior; and quantities such as gamma h^2 whose distribution is known.
+    Data count at observed entries only: those that are missing are not part of the chain.
+    """
+    codes, atoms, usage = draws["codes"], draws["gaussian"], draws["usage"]
+    log_code, log_noise = np.log(draws["code_precision"]), np.log(draws["noise_precision"])
+    used = codes != 0.0
+    clean = (codes @ atoms)[:, observed]
+    data = draws["values"][:, observed]
+    noise = (data - clean) * np.sqrt(draws["noise_precision"])[:, None]
+    size = np.log((data**2).sum(axis=1))
+    slab = codes * np.sqrt(draws["code_precision"])[:, None, None]
+    lengths = np.log((atoms**2).sum(axis=2))
+    share = used.mean(axis=(1, 2))
+    result = {
+        "log gamma_s": log_code,
+        "log gamma_eps": log_noise,
+        "usage": usage.mean(axis=1),
+        "usage^2": (usage**2).mean(axis=1),
+        "z": share,
+        "z^2": share**2,
+        "usage z": (usage * used.mean(axis=1)).mean(axis=1),
+        "log |d|^2": lengths.mean(axis=1),
+        "log |d|^2 squared": (lengths**2).mean(axis=1),
+        "d d'": np.tanh((atoms[:, 0] * atoms[:, 1]).sum(axis=1) * atoms.shape[2]),
+        "log(1 + w^2)": np.log1p(codes**2).mean(axis=(1, 2)),
+        "gamma_s w^2": (slab**2).mean(axis=(1, 2)),
+        "log |x|^2": size,
+        "gamma_eps h^2": (noise**2).mean(axis=1),
+        "h sign(Dw)": (noise * np.sign(clean)).mean(axis=1),
+        "x Dw": np.tanh(data * clean).mean(axis=1),
+        "log gamma_eps log |x|^2": log_noise * size,
+        "log gamma_s z": log_code * share,
+        "log |d|^2 z": (lengths * used.mean(axis=1)).mean(axis=1),
+        "log |d|^2 log gamma_s": lengths.mean(axis=1) * log_code,
+    }
+    if rank > 0:
+        log_alpha, log_delta = np.log(draws["alpha"]), np.log(draws["delta"])
+        weights, factors = draws["weights"], draws["factors"]
+        prior = np.exp(np.cumsum(log_delta, axis=2)) * weights**2
+        vectors = factors**2 * draws["sizes"][:, None]
+        cosine = np.tanh((factors[..., 0] * factors[..., -1]).sum(axis=2)) if rank > 1 else 0.0 * lengths
+        result |= {
+            "log alpha": log_alpha,
+            "log alpha^2": log_alpha**2,
+            "log delta_1": log_delta[..., 0].mean(axis=1),
+            "log delta_R": log_delta[..., -1].mean(axis=1),
+            "log delta_1 log delta_R": (log_delta[..., 0] * log_delta[..., -1]).mean(axis=1),
+            "log alpha log delta": log_alpha * log_delta.mean(axis=(1, 2)),
+            "tau_1 lambda_1^2": prior[..., 0].mean(axis=1),
+            "tau_R lambda_R^2": prior[..., -1].mean(axis=1),
+            "log lambda_1^2": np.log(weights[..., 0] ** 2).mean(axis=1),
+            "log lambda_R^2": np.log(weights[..., -1] ** 2).mean(axis=1),
+            "m u^2": vectors.mean(axis=(1, 2, 3)),
+            "(m u^2)^2": (vectors**2).mean(axis=(1, 2, 3)),
+            "u_1 u_R": cosine.mean(axis=1),
+            "log lambda_1^2 z": (np.log(weights[..., 0] ** 2) * used.mean(axis=1)).mean(axis=1),
+        }
+    return result
+
+
+# ---------------------------------------------------------------------------------------------- simulation
+
+
+def prior_draws(setting: Setting, random: np.random.Generator, n_draws: int) -> dict[str, Any]:
+    """Independent draws from the prior, with the arrays that `statistics` and the chain need."""
+    observed = setting.observed()
+    draws = simulate(random, PRIORS, setting.shape, N_ATOMS, setting.rank, observed, n_draws)
+    draws["codes"] = draws["slab"] * draws["used"]
+    draws["factors"] = np.concatenate(draws["modes"], axis=2)
+    draws["sizes"] = np.repeat(setting.shape, setting.shape)
+    return draws
+
+
+def first_state(setting: Setting, draws: dict[str, Any], i: int) -> Global:
+    """The global state of one draw from the prior."""
+    n_rows = sum(setting.shape) if setting.rank else 0
+    return Global(
+        dictionary=draws["gaussian"][i].copy(),
+        weights=draws["weights"][i].copy(),
+        factors=draws["factors"][i][:, :n_rows].copy(),
+        log_delta=np.log(draws["delta"][i]),
+        alpha=float(draws["alpha"][i]),
+        usage=draws["usage"][i].copy(),
+        code_precision=float(draws["code_precision"][i]),
+        noise_precision=float(draws["noise_precision"][i]),
+    )
+
+
+def chain_means(setting: Setting, n_sweeps: int, seed: int) -> dict[str, np.ndarray]:
+    """Means of the statistics over each batch of a successive-conditional simulation."""
+    n_batches = max(2, n_sweeps // BATCH)
+    observed = setting.observed()
+    random = np.random.default_rng([seed, 1])
+    draws = prior_draws(setting, random, n_batches)
+    model = setting.model()
+    items = Items.from_matrix(np.zeros((N_ITEMS, *setting.shape)), observed.reshape(N_ITEMS, *setting.shape))
+    kept = {
+        "codes": np.empty((BATCH, N_ITEMS, N_ATOMS)),
+        "gaussian": np.empty((BATCH, N_ATOMS, observed.shape[1])),
+        "values": np.empty((BATCH, *observed.shape)),
+        "usage": np.empty((BATCH, N_ATOMS)),
+        "weights": np.empty((BATCH, N_ATOMS, setting.rank)),
+        "factors": np.empty((BATCH, N_ATOMS, sum(setting.shape), setting.rank)),
+        "delta": np.empty((BATCH, N_ATOMS, setting.rank)),
+        **{name: np.empty(BATCH) for name in ("alpha", "code_precision", "noise_precision")},
+    }
+    means: dict[str, list[float]] = {}
+    with ThreadEngine(items, threads=1) as engine:
+        (shard,) = engine.shards
+        number = 0
+        for batch in range(n_batches):
+            state = first_state(setting, draws, batch)
+            shard.codes = codes_of(draws["codes"][batch])
+            values = draws["values"][batch]
+            noise = random.standard_normal((BATCH, *observed.shape))
+            for step in range(BATCH):
+                shard.items.flat[:] = np.where(observed, values, 0.0).ravel()
+                number += 1
+                state, _ = model.sweep(state, engine, seed, number)
+                codes = kept["codes"][step]
+                codes[:] = 0.0
+                codes[np.repeat(np.arange(N_ITEMS), np.diff(shard.codes.start)), shard.codes.atom] = (
+                    shard.codes.value
+                )
+                kept["gaussian"][step], kept["values"][step] = state.dictionary, values
+                kept["usage"][step], kept["weights"][step] = state.usage, state.weights
+                if setting.rank:
+                    kept["factors"][step], kept["delta"][step] = state.factors, np.exp(state.log_delta)
+                kept["alpha"][step] = state.alpha
+                kept["code_precision"][step] = state.code_precision
+                kept["noise_precision"][step] = state.noise_precision
+                values = codes @ state.dictionary + noise[step] / np.sqrt(state.noise_precision)
+            kept["sizes"] = draws["sizes"]
+            for name, value in statistics(kept, observed, setting.rank).items():
+                means.setdefault(name, []).append(float(value.mean()))
+    return {name: np.array(values) for name, values in means.items()}
+
+
+def z_scores(setting: Setting, n_sweeps: int, seed: int, n_prior: int = 100_000) -> dict[str, float]:
+    """For every statistic, the difference of the two averages in units of its standard error."""
+    observed = setting.observed()
+    prior = statistics(
+        prior_draws(setting, np.random.default_rng([seed, 2]), n_prior), observed, setting.rank
+    )
+    scores = {}
+    for name, means in chain_means(setting, n_sweeps, seed).items():
+        variance = means.var(ddof=1) / len(means) + prior[name].var(ddof=1) / n_prior
+        scores[name] = float((means.mean() - prior[name].mean()) / np.sqrt(variance))
+    return scores
+
+
+def describe(scores: dict[str, float], n_worst: int = 6) -> str:
+    """The largest scores, for people."""
+    worst = sorted(scores, key=lambda name: -abs(scores[name]))[:n_worst]
+    listed = ", ".join(f"{name}: {scores[name]:+.2f}" for name in worst)
+    return f"max |z| = {abs(scores[worst[0]]):.2f} of {len(scores)} statistics ({listed})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Geweke's joint distribution test, longer than in the tests")
+    parser.add_argument("--case", choices=[*SETTINGS, "all"], default="all")
+    parser.add_argument("--sweeps", type=int, default=50_000)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    for name in SETTINGS if arguments.case == "all" else [arguments.case]:
+        began = time.perf_counter()
+        scores = z_scores(SETTINGS[name], arguments.sweeps, arguments.seed, n_prior=400_000)
+        print(f"{name}: {describe(scores)}; {time.perf_counter() - began:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

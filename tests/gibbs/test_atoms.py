@@ -1,0 +1,240 @@
+"""The atom draws: statistics and kernels equal their plain twins, whatever the blocks and the shards."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from kruskal.gibbs.atoms import AtomNoise, AtomOptions, draw_atoms_block, draw_atoms_complete
+from kruskal.gibbs.codes import draw_codes
+from kruskal.gibbs.statistics import block_size, block_statistics, complete_statistics, sum_in_order
+from tests.gibbs import reference as ref
+from tests.gibbs.reference import World
+from tests.gibbs.test_codes import after
+from tests.gibbs.twins import draw_all_atoms
+from tests.gibbs.worlds import (
+    Case,
+    all_codes,
+    atom_state,
+    cases,
+    make_shards,
+    make_strong_world,
+    make_world,
+    model_of,
+)
+
+WAYS = {
+    "blocked": AtomOptions(),
+    "scalar": AtomOptions(blocked=False),
+    "fixed": AtomOptions(fixed_weights=True),
+}
+
+
+def drawn_world(world: World, keep_mask: bool = False):
+    """A code draw makes shards consistent: returns them, and the world with the codes that were drawn."""
+    shards = make_shards(world, keep_mask=keep_mask)
+    for shard in shards:
+        draw_codes(shard, model_of(world, keep_mask=keep_mask), seed=1, sweep=1)
+    return shards, after(world, all_codes(shards, world.n_atoms))
+
+
+def many_items_world(rank: int, masked: bool, n_items: int = 2100, n_atoms: int = 18) -> World:
+    """Enough items for several shards, enough atoms for several blocks; atom 4 is used by nobody."""
+    world = make_world(Case((3, 2), rank, n_atoms, masked), n_items=n_items, seed=2)
+    usage = np.full(n_atoms, 0.15)
+    usage[4] = 1e-12
+    used = world.used.copy()
+    used[:, 4] = False
+    return world.changed(usage=usage, used=used)
+
+
+def atom_noise(world: World, seed: int = 0) -> AtomNoise:
+    random = np.random.default_rng(seed)
+    size = sum(world.shape) * world.rank if world.rank else world.n_entries
+    return AtomNoise(
+        random.standard_normal((world.n_atoms, size)), random.standard_normal((world.n_atoms, world.rank))
+    )
+
+
+def twin_of(world: World, noise: AtomNoise, options: AtomOptions) -> World:
+    entries = noise.entries
+    if world.rank:
+        entries = entries.reshape(world.n_atoms, sum(world.shape), world.rank)
+    return draw_all_atoms(world, entries, noise.weights, options.blocked, options.fixed_weights)
+
+
+def sweep_blocks(world: World, shards, size: int, noise: AtomNoise, options: AtomOptions):
+    """A sweep over the atoms of masked data in blocks of ``size``, as the model does it."""
+    shards, state = copy.deepcopy(shards), atom_state(world)
+    change = np.zeros((0, world.n_entries))
+    for first in range(0, world.n_atoms, size):
+        width = min(size, world.n_atoms - first)
+        parts = [block_statistics(shard, first, width, first - size, change) for shard in shards]
+        change = draw_atoms_block(state, first, sum_in_order(parts), world.noise_precision, noise, options)
+    return state
+
+
+def assert_same_atoms(state, world: World, tolerance: float = 1e-9) -> None:
+    np.testing.assert_allclose(state.dictionary, world.atoms, rtol=tolerance, atol=tolerance)
+    if world.rank:
+        np.testing.assert_allclose(state.weights, world.weights, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(
+            state.factors, np.concatenate(world.modes, axis=1), rtol=tolerance, atol=tolerance
+        )
+
+
+# --------------------------------------------------------------------------------------------- statistics
+
+
+def test_statistics_of_complete_data():
+    """C = W W^T and B = W X^T, summed over shards."""
+    shards, world = drawn_world(many_items_world(0, masked=False))
+    assert len(shards) == 3
+    total = sum_in_order([complete_statistics(shard, world.n_atoms) for shard in shards])
+    np.testing.assert_allclose(total.code_products, world.codes.T @ world.codes, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(total.data_products, world.codes.T @ world.values, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1, 5, 16])
+def test_statistics_of_masked_data(size):
+    """q and p of every atom with all atoms as they were: what the first block reports, and later ones too."""
+    shards, world = drawn_world(many_items_world(0, masked=True))
+    rest = np.where(world.observed, world.values - world.codes @ world.atoms, 0.0)
+    nothing = np.zeros((size, world.n_entries))
+    for first in range(0, world.n_atoms, size):
+        width = min(size, world.n_atoms - first)
+        parts = [block_statistics(shard, first, width, first - size, nothing) for shard in shards]
+        total = sum_in_order(parts)
+        block = world.codes[:, first : first + width]
+        np.testing.assert_allclose(total.squares, (block**2).T @ world.observed, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(total.correlations, block.T @ rest, rtol=1e-9, atol=1e-9)
+        for a in range(width):
+            for b in range(a + 1, width):
+                expected = (block[:, a] * block[:, b]) @ world.observed
+                np.testing.assert_allclose(total.products[a, b], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_statistics_give_the_terms_of_the_conditional():
+    """gamma (sum w h + sum w^2 d) and gamma sum w^2 are p and q of (1.2) and (1.1)."""
+    shards, world = drawn_world(many_items_world(2, masked=True, n_items=40))
+    parts = [block_statistics(shard, 0, world.n_atoms, 0, np.zeros((0, world.n_entries))) for shard in shards]
+    total = sum_in_order(parts)
+    for k in range(world.n_atoms):
+        q, p = ref.atom_terms(world, k)
+        gamma = world.noise_precision
+        np.testing.assert_allclose(gamma * total.squares[k], q, rtol=1e-9, atol=1e-12)
+        mixed = gamma * (total.correlations[k] + total.squares[k] * world.atoms[k])
+        np.testing.assert_allclose(mixed, p, rtol=1e-9, atol=1e-9)
+
+
+def test_block_size_is_sensible():
+    for n_codes in (0, 10, 10_000, 10**8):
+        assert 1 <= block_size(256, 16, n_codes, 0.2) <= 16
+    assert block_size(256, 16, 10**8, 0.2) > block_size(256, 16, 10, 0.2)
+
+
+# -------------------------------------------------------------------------------------------------- draws
+
+
+@pytest.mark.parametrize("make", [make_world, make_strong_world], ids=["prior", "strong"])
+@pytest.mark.parametrize("case", cases((0,)), ids=str)
+def test_gaussian_atoms_equal_the_twin(case, make):
+    shards, world = drawn_world(make(case))
+    noise = atom_noise(world)
+    expected = twin_of(world, noise, AtomOptions())
+    if case.masked:
+        state = sweep_blocks(world, shards, 2, noise, AtomOptions())
+    else:
+        state = atom_state(world)
+        statistics = complete_statistics(shards[0], world.n_atoms)
+        draw_atoms_complete(state, statistics, world.noise_precision, noise, AtomOptions())
+    assert_same_atoms(state, expected)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("make", [make_world, make_strong_world], ids=["prior", "strong"])
+@pytest.mark.parametrize("case", cases((1, 3)), ids=str)
+def test_kruskal_atoms_equal_the_twin(case, make, way):
+    shards, world = drawn_world(make(case))
+    noise, options = atom_noise(world), WAYS[way]
+    expected = twin_of(world, noise, options)
+    if case.masked:
+        state = sweep_blocks(world, shards, 2, noise, options)
+    else:
+        state = atom_state(world)
+        statistics = complete_statistics(shards[0], world.n_atoms)
+        draw_atoms_complete(state, statistics, world.noise_precision, noise, options)
+    assert_same_atoms(state, expected)
+    if way == "fixed":
+        np.testing.assert_array_equal(state.weights, world.weights)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_any_block_size_gives_the_same_atoms(rank):
+    """1 to 16, over several shards; all equal the twin, which knows of neither."""
+    shards, world = drawn_world(many_items_world(rank, masked=True))
+    noise = atom_noise(world)
+    expected = twin_of(world, noise, AtomOptions())
+    for size in range(1, 17):
+        assert_same_atoms(sweep_blocks(world, shards, size, noise, AtomOptions()), expected)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("rank", [0, 1, 3])
+def test_a_mask_that_is_all_true_draws_the_same_atoms(rank, way):
+    """The masked and the complete path, both given the same codes."""
+    world = many_items_world(rank, masked=False)
+    shards, world = drawn_world(world)
+    masked_shards, same = drawn_world(many_items_world(rank, masked=False), keep_mask=True)
+    np.testing.assert_allclose(same.codes, world.codes, rtol=1e-8, atol=1e-8)
+    noise, options = atom_noise(world), WAYS[way]
+    state = atom_state(world)
+    statistics = sum_in_order([complete_statistics(shard, world.n_atoms) for shard in shards])
+    draw_atoms_complete(state, statistics, world.noise_precision, noise, options)
+    other = sweep_blocks(world, masked_shards, 4, noise, options)
+    np.testing.assert_allclose(other.dictionary, state.dictionary, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(other.factors, state.factors, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(other.weights, state.weights, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
+@pytest.mark.parametrize("rank", [0, 2])
+def test_an_atom_without_users_is_a_draw_from_its_prior(rank, masked):
+    shards, world = drawn_world(many_items_world(rank, masked))
+    assert not world.used[:, 4].any() and world.used[:, 3].any()
+    noise = atom_noise(world)
+    if masked:
+        state = sweep_blocks(world, shards, 4, noise, AtomOptions())
+    else:
+        state = atom_state(world)
+        statistics = sum_in_order([complete_statistics(shard, world.n_atoms) for shard in shards])
+        draw_atoms_complete(state, statistics, world.noise_precision, noise, AtomOptions())
+    if rank == 0:
+        expected = noise.entries[4] / np.sqrt(world.n_entries)
+        np.testing.assert_allclose(state.dictionary[4], expected, rtol=1e-12)
+    else:
+        sizes = np.repeat(world.shape, world.shape)
+        expected = noise.entries[4].reshape(-1, rank) / np.sqrt(sizes)[:, None]
+        np.testing.assert_allclose(state.factors[4], expected, rtol=1e-12)
+        np.testing.assert_allclose(state.weights[4], noise.weights[4] / np.sqrt(world.tau[4]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("way", ["blocked", "scalar"])
+@pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
+def test_shrinkage_beyond_the_range_of_floats_is_harmless(masked, way):
+    """tau up to 1e6^R and beyond: weights go to zero, nothing overflows, unshrunk terms stay the twin's."""
+    shards, world = drawn_world(many_items_world(4, masked, n_items=60))
+    noise = atom_noise(world)
+    state = atom_state(world)
+    log_precision = np.zeros_like(world.weights) + np.array([0.0, 30.0, 500.0, 900.0])
+    state = state._replace(log_precision=log_precision)
+    if masked:
+        change = np.zeros((0, world.n_entries))
+        block = sum_in_order([block_statistics(s, 0, world.n_atoms, 0, change) for s in shards])
+        draw_atoms_block(state, 0, block, world.noise_precision, noise, WAYS[way])
+    else:
+        statistics = sum_in_order([complete_statistics(shard, world.n_atoms) for shard in shards])
+        draw_atoms_complete(state, statistics, world.noise_precision, noise, WAYS[way])
+    assert all(np.isfinite(array).all() for array in state)
+    assert np.abs(state.weights[:, 2:]).max() < 1e-80
+    assert np.abs(state.weights[:, 0]).min() > 1e-6

@@ -1,0 +1,64 @@
+"""Geweke's joint distribution test of whole sweeps: KFA and BPFA, masked and complete, all moves on.
+
+KRUSKAL_GEWEKE_SWEEPS sets the number of sweeps per sampler (default 16,000; BPFA, which is cheaper, makes
+twice as many); `python -m tests.gibbs.geweke` runs one of them alone.
+"""
+
+import os
+
+import pytest
+
+from kruskal.gibbs import precision, shrinkage
+from kruskal.models import base
+from tests.gibbs.geweke import SETTINGS, describe, z_scores
+
+SWEEPS = int(os.environ.get("KRUSKAL_GEWEKE_SWEEPS", "16000"))
+LIMIT = 4.0
+SEEDS = {name: 101 + i for i, name in enumerate(SETTINGS)}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_sweeps_leave_the_joint_distribution_invariant(name):
+    setting = SETTINGS[name]
+    scores = z_scores(setting, SWEEPS if setting.rank else 2 * SWEEPS, SEEDS[name])
+    print(name, describe(scores))
+    assert max(map(abs, scores.values())) < LIMIT, describe(scores)
+
+
+def without_half_in_delta(monkeypatch):
+    right = shrinkage.delta_conditional
+
+    def wrong(log_delta, weights, alpha, i):
+        shape, rate = right(log_delta, weights, alpha, i)
+        return shape, 1.0 + 2.0 * (rate - 1.0)
+
+    monkeypatch.setattr(shrinkage, "delta_conditional", wrong)
+
+
+def without_half_in_precisions(monkeypatch):
+    def wrong(count, squares, prior):
+        return prior.shape + 0.5 * count, prior.rate + squares
+
+    monkeypatch.setattr(precision, "precision_conditional", wrong)
+
+
+def without_half_in_the_scale_move(monkeypatch):
+    def wrong(energy, size, counts, code_squares, code_precision):
+        return size - counts, energy, code_precision * code_squares
+
+    monkeypatch.setattr(base, "code_scale_parameters", wrong)
+
+
+@pytest.mark.parametrize(
+    "mutation, name",
+    [
+        (without_half_in_delta, "kfa"),
+        (without_half_in_precisions, "bpfa-masked"),
+        (without_half_in_the_scale_move, "bpfa"),
+    ],
+)
+def test_a_missing_factor_is_caught(mutation, name, monkeypatch):
+    mutation(monkeypatch)
+    scores = z_scores(SETTINGS[name], 3000, seed=7)
+    print(mutation.__name__, name, describe(scores))
+    assert max(map(abs, scores.values())) > LIMIT, describe(scores)

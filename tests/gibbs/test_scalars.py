@@ -1,0 +1,123 @@
+"""Usage, precisions, delta and alpha: the samplers follow the conditionals that the ratio tests approve."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import gammaln, psi
+
+from kruskal.gibbs import precision, shrinkage, usage
+from kruskal.gibbs.shrinkage import AlphaPrior
+from tests.gibbs.reference import alpha_grid
+
+SURE = 1e-4  # smallest p-value that a correct sampler is allowed to have (fixed seeds)
+
+
+def test_usage_draws():
+    counts = np.array([0, 3, 200, 1000])
+    prior = usage.UsagePrior(4.0, 2.0)
+    random = np.random.default_rng(0)
+    draws = np.array([usage.draw_usage(counts, 1000, prior, random) for _ in range(4000)])
+    for k, (a, b) in enumerate(zip(*usage.usage_conditional(counts, 1000, prior))):
+        assert stats.kstest(draws[:, k], stats.beta(a, b).cdf).pvalue > SURE
+
+
+def test_usage_stays_inside_the_open_interval():
+    """A prior shape near zero makes the beta draw underflow to 0 or 1; the logit must stay finite."""
+    draws = usage.draw_usage(np.array([0, 5]), 5, usage.UsagePrior(1e-9, 1e-9), np.random.default_rng(0))
+    assert (draws >= usage.SMALLEST).all() and (draws <= 1.0 - usage.SMALLEST).all()
+
+
+def test_precision_draws():
+    prior = precision.GammaPrior(2.0, 3.0)
+    random = np.random.default_rng(1)
+    draws = np.array([precision.draw_precision(7, 4.0, prior, random) for _ in range(5000)])
+    assert stats.kstest(draws, stats.gamma(2.0 + 3.5, scale=1.0 / (3.0 + 2.0)).cdf).pvalue > SURE
+
+
+def test_precision_of_noise_free_data_is_finite():
+    draw = precision.draw_precision(10**6, 0.0, precision.GammaPrior(1e-6, 1e-300), np.random.default_rng(1))
+    assert draw == precision.LARGEST
+
+
+def test_delta_draws_are_sequential():
+    """Level 1 given the old later levels, level 2 given the new level 1, ..: by the probability transform."""
+    n_atoms, rank, alpha = 4000, 3, 2.5
+    random = np.random.default_rng(2)
+    weights = np.tile(np.array([0.8, -1.1, 0.4]), (n_atoms, 1))
+    old = np.tile(np.log(np.array([0.7, 1.9, 3.0])), (n_atoms, 1))
+    new = shrinkage.draw_delta(old, weights, alpha, random)
+    np.testing.assert_array_equal(old, np.tile(np.log(np.array([0.7, 1.9, 3.0])), (n_atoms, 1)))
+    delta = np.exp(old)
+    for i in range(rank):
+        rate = np.ones(n_atoms)
+        for r in range(i, rank):
+            rate += 0.5 * np.prod(np.delete(delta[:, : r + 1], i, axis=1), axis=1) * weights[:, r] ** 2
+        delta[:, i] = np.exp(new[:, i])
+        transform = stats.gamma.cdf(delta[:, i] * rate, alpha + 0.5 * (rank - i))
+        assert stats.kstest(transform, "uniform").pvalue > SURE
+
+
+def test_delta_of_hopeless_terms_is_finite():
+    log_delta = shrinkage.draw_delta(
+        np.full((2, 5), math.log(1e6)), np.ones((2, 5)), 1e6, np.random.default_rng(0)
+    )
+    assert np.isfinite(log_delta).all()
+
+
+ALPHA_STATISTICS = {
+    "prior": (math.log(4.0), 2.0),
+    "few": (3.0, 6.0),
+    "small alpha": (-40.0, 10.0),
+    "many": (1500.0, 800.0),
+}
+
+
+@pytest.mark.parametrize("name", ALPHA_STATISTICS)
+def test_alpha_draws(name):
+    """Slice sampling against inversion on a fine grid, and from a start far away."""
+    statistics = ALPHA_STATISTICS[name]
+
+    def log_density(alpha):
+        return (alpha - 1.0) * statistics[0] - statistics[1] * gammaln(alpha)
+
+    random = np.random.default_rng(3)
+    mode = shrinkage.alpha_mode(statistics)
+    grid, below = alpha_grid(log_density, 1e-7, 12.0 * mode + 20.0 / (1.0 + statistics[1]), 400_001)
+    draws, alpha = [], 1e5
+    for _ in range(3000):
+        alpha = shrinkage.draw_alpha(alpha, statistics, random)
+        draws.append(alpha)
+    kept = np.array(draws[20::2])
+    assert stats.kstest(kept, lambda a: np.interp(a, grid, below)).pvalue > SURE
+
+
+def test_alpha_does_not_leave_its_range():
+    """The paper's prior with R = 1 runs away; the cut-off is part of the prior."""
+    random = np.random.default_rng(0)
+    statistics = shrinkage.alpha_statistics(np.full((3, 1), 40.0), AlphaPrior(1e6, 1e-6))
+    alpha = 10.0
+    for _ in range(50):
+        alpha = shrinkage.draw_alpha(alpha, statistics, random)
+        assert 0.0 < alpha <= shrinkage.LARGEST_ALPHA
+    assert alpha > 0.5 * shrinkage.LARGEST_ALPHA
+
+
+@pytest.mark.parametrize("value", [-1e6, -300.0, -2.3, -2.2, 0.0, 1.0, 7.3, 500.0])
+def test_inverse_digamma(value):
+    assert psi(shrinkage.inverse_digamma(value)) == pytest.approx(value, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ALPHA_STATISTICS)
+def test_alpha_mode_is_the_maximum(name):
+    statistics = ALPHA_STATISTICS[name]
+    mode = shrinkage.alpha_mode(statistics)
+    best = shrinkage.log_alpha_density(mode, statistics)
+    for factor in (0.5, 0.99, 1.01, 2.0):
+        assert shrinkage.log_alpha_density(factor * mode, statistics) < best
+
+
+def test_alpha_mode_is_capped():
+    assert shrinkage.alpha_mode((1e9, 1.0)) == shrinkage.LARGEST_ALPHA
+    assert shrinkage.alpha_mode((-1e12, 1.0)) > 0.0

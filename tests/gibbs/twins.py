@@ -1,0 +1,155 @@
+"""Plain twins of the kernels: the same draws from the same random numbers, by the formulas of `reference`.
+
+The package's `philox` is used for the random words, as it has known answers of its own (tests/random).
+"""
+
+import math
+
+import numpy as np
+from scipy.special import expit, ndtri
+
+from kruskal.gibbs.pairs import SLABS_AHEAD, padded
+from kruskal.random import Stream, key_of
+from kruskal.random.philox import philox
+from tests.gibbs import reference as ref
+from tests.gibbs.reference import World
+
+REFINED = 1 << 16  # added to a stream's number for its second set of words
+
+
+def word_in_row(j: int, width: int, item: int, sweep: int, stream: int, seed: int) -> int:
+    """Word j of a row of `fill_words`: word q of counter c, where j = q width / 4 + c."""
+    block, counter = divmod(j, width // 4)
+    return int(philox(counter, item, sweep, stream, *key_of(seed))[block])
+
+
+def uniform_53(high: int, low: int) -> float:
+    return ((int(high) << 21) + (int(low) >> 11) + 0.5) / 2.0**53
+
+
+def pair_uniform(k: int, n_atoms: int, item: int, sweep: int, seed: int) -> float:
+    """The uniform that decides on z of (item, atom k) in the collapsed draw."""
+    word = word_in_row(k, padded(n_atoms), item, sweep, int(Stream.CODES), seed)
+    if word == 0:  # the lowest of 2^32 cells is divided once more
+        word = int(philox(k, item, sweep, int(Stream.CODES) + REFINED, *key_of(seed))[0])
+        return (word + 0.5) / 2.0**64
+    return (word + 0.5) / 2.0**32
+
+
+def slab_normal(j: int, item: int, sweep: int, seed: int) -> float:
+    """The standard normal of the j-th atom that an item turns out to use in the collapsed draw."""
+    if j < SLABS_AHEAD:
+        high, low = (
+            word_in_row(i, 2 * SLABS_AHEAD, item, sweep, int(Stream.SLABS), seed)
+            for i in (j, SLABS_AHEAD + j)
+        )
+    else:
+        high, low, _, _ = philox(j, item, sweep, int(Stream.SLABS), *key_of(seed))
+    return float(ndtri(uniform_53(high, low)))
+
+
+def draw_item(
+    values, observed, atoms, usage, code_precision, noise_precision, old, seed, sweep, item, collapsed=True
+) -> np.ndarray:  # fmt: skip
+    """New w (K,) of one item, atom by atom; ``values``, ``observed`` (P,), ``atoms`` (K, P), ``old`` (K,)."""
+    codes = old.astype(float)
+    n_atoms = len(atoms)
+    data, design = values[observed], atoms[:, observed]
+    n_used = 0
+    for k in range(n_atoms):
+        before, codes[k] = codes[k], 0.0
+        rest = data - codes @ design
+        c = noise_precision * float(design[k] @ design[k])
+        linear = noise_precision * float(design[k] @ rest)
+        mean, precision = ref.slab_conditional(code_precision, c, linear)
+        if collapsed:
+            probability = expit(ref.logit_collapsed(usage[k], code_precision, c, linear))
+            used = pair_uniform(k, n_atoms, item, sweep, seed) < probability
+            deviate = slab_normal(n_used, item, sweep, seed) if used else 0.0
+        else:
+            words = philox(k, item, sweep, int(Stream.CODES), *key_of(seed))
+            more = philox(k, item, sweep, int(Stream.CODES) + REFINED, *key_of(seed))
+            prior = float(ndtri(uniform_53(more[2], more[3]))) / math.sqrt(code_precision)
+            slab = before if before != 0.0 else prior
+            probability = expit(ref.logit_uncollapsed(usage[k], slab, c, linear))
+            used = uniform_53(words[0], words[1]) < probability
+            deviate = float(ndtri(uniform_53(words[2], words[3])))
+        if used:
+            codes[k] = mean + deviate / math.sqrt(precision)
+            n_used += 1
+    return codes
+
+
+def draw_all_codes(world: World, seed: int, sweep: int, collapsed: bool = True) -> np.ndarray:
+    """New w (N, K) of all items of a world."""
+    atoms, old = world.atoms, world.codes
+    return np.array(
+        [
+            draw_item(
+                world.values[n], world.observed[n], atoms, world.usage, world.code_precision,
+                world.noise_precision, old[n], seed, sweep, n, collapsed,
+            )
+            for n in range(world.n_items)
+        ]
+    )  # fmt: skip
+
+
+def gaussian_draw(linear: np.ndarray, precision: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """N(Q^-1 h, Q^-1) from standard normals: Q^-1 h + L^-T noise with Q = L L^T."""
+    factor = np.linalg.cholesky(precision)
+    return np.linalg.solve(precision, linear) + np.linalg.solve(factor.T, noise)
+
+
+def draw_all_atoms(
+    world: World,
+    entry_noise: np.ndarray,
+    weight_noise: np.ndarray,
+    blocked: bool,
+    fixed_weights: bool = False,
+) -> World:
+    """The world after all atoms were drawn in order, each given the newest value of all others.
+
+    ``entry_noise`` (K, P) for Gaussian and (K, sum m_t, R) for Kruskal atoms, ``weight_noise`` (K, R).
+    """
+    for k in range(world.n_atoms):
+        q, p = ref.atom_terms(world, k)
+        if world.rank == 0:
+            mean, precision = ref.gaussian_atom(q, p)
+            world = world.with_entry("gaussian", k, mean + entry_noise[k] / np.sqrt(precision))
+        elif blocked:
+            world = _blocked_atom(world, k, q, p, entry_noise[k], weight_noise[k], fixed_weights)
+        else:
+            world = _scalar_atom(world, k, q, p, entry_noise[k], weight_noise[k], fixed_weights)
+    return world
+
+
+def _blocked_atom(world, k, q, p, noise, weight_noise, fixed_weights):
+    offset = 0
+    for t, size in enumerate(world.shape):
+        modes = [mode[k] for mode in world.modes]
+        rows = [ref.factor_row(world.weights[k], modes, q, p, t, j) for j in range(size)]
+        world = world.with_mode(t, k, [gaussian_draw(*rows[j], noise[offset + j]) for j in range(size)])
+        offset += size
+    if fixed_weights:
+        return world
+    modes = [mode[k] for mode in world.modes]
+    block = ref.weight_block(world.weights[k], modes, world.tau[k], q, p)
+    return world.with_entry("weights", k, gaussian_draw(*block, weight_noise))
+
+
+def _scalar_atom(world, k, q, p, noise, weight_noise, fixed_weights):
+    offset = 0
+    for t, size in enumerate(world.shape):
+        for r in range(world.rank):
+            modes = [mode[k] for mode in world.modes]
+            column = np.empty(size)
+            for j in range(size):
+                mean, precision = ref.factor_entry(world.weights[k], modes, q, p, t, j, r)
+                column[j] = mean + noise[offset + j, r] / math.sqrt(precision)
+            world = world.with_mode(t, (k, slice(None), r), column)
+        offset += size
+    for r in range(0 if fixed_weights else world.rank):
+        modes = [mode[k] for mode in world.modes]
+        mean, precision = ref.weight_entry(world.weights[k], modes, world.tau[k], q, p, r)
+        world = world.with_entry("weights", (k, r), mean + weight_noise[r] / math.sqrt(precision))
+    return world
