@@ -82,9 +82,10 @@ SETTINGS = {
 def statistics(draws: dict[str, np.ndarray], observed: np.ndarray, rank: int) -> dict[str, np.ndarray]:
     """Numbers whose averages are compared, one per draw.
 
-    Logarithms and bounded functions, because 1/delta and so the atoms and the data have no finite moments
-    under the prior; and quantities such as gamma h^2 whose distribution is known.
-    Data count at observed entries only: those that are missing are not part of the chain.
+    Bounded functions, quantities such as gamma h^2 whose distribution is known, and logarithms. The prior of
+    alpha falls only as alpha^2 towards 0, so that 1/delta, the atoms and the data have no moments and even
+    log delta has hardly a third: such logarithms go through arcsinh (named "l" for "log" below), or else the
+    scores would not be normal. Data count at observed entries only: the others are not part of the chain.
     """
     codes, atoms, usage = draws["codes"], draws["gaussian"], draws["usage"]
     log_code, log_noise = np.log(draws["code_precision"]), np.log(draws["noise_precision"])
@@ -92,9 +93,9 @@ def statistics(draws: dict[str, np.ndarray], observed: np.ndarray, rank: int) ->
     clean = (codes @ atoms)[:, observed]
     data = draws["values"][:, observed]
     noise = (data - clean) * np.sqrt(draws["noise_precision"])[:, None]
-    size = np.log((data**2).sum(axis=1))
+    size = np.arcsinh(np.log((data**2).sum(axis=1)))
     slab = codes * np.sqrt(draws["code_precision"])[:, None, None]
-    lengths = np.log((atoms**2).sum(axis=2))
+    lengths = np.arcsinh(np.log((atoms**2).sum(axis=2)))
     share = used.mean(axis=(1, 2))
     result = {
         "log gamma_s": log_code,
@@ -104,41 +105,42 @@ def statistics(draws: dict[str, np.ndarray], observed: np.ndarray, rank: int) ->
         "z": share,
         "z^2": share**2,
         "usage z": (usage * used.mean(axis=1)).mean(axis=1),
-        "log |d|^2": lengths.mean(axis=1),
-        "log |d|^2 squared": (lengths**2).mean(axis=1),
+        "l |d|^2": lengths.mean(axis=1),
+        "l |d|^2 squared": (lengths**2).mean(axis=1),
         "d d'": np.tanh((atoms[:, 0] * atoms[:, 1]).sum(axis=1) * atoms.shape[2]),
         "log(1 + w^2)": np.log1p(codes**2).mean(axis=(1, 2)),
         "gamma_s w^2": (slab**2).mean(axis=(1, 2)),
-        "log |x|^2": size,
+        "l |x|^2": size,
         "gamma_eps h^2": (noise**2).mean(axis=1),
         "h sign(Dw)": (noise * np.sign(clean)).mean(axis=1),
         "x Dw": np.tanh(data * clean).mean(axis=1),
-        "log gamma_eps log |x|^2": log_noise * size,
+        "log gamma_eps l |x|^2": log_noise * size,
         "log gamma_s z": log_code * share,
-        "log |d|^2 z": (lengths * used.mean(axis=1)).mean(axis=1),
-        "log |d|^2 log gamma_s": lengths.mean(axis=1) * log_code,
+        "l |d|^2 z": (lengths * used.mean(axis=1)).mean(axis=1),
+        "l |d|^2 log gamma_s": lengths.mean(axis=1) * log_code,
     }
     if rank > 0:
-        log_alpha, log_delta = np.log(draws["alpha"]), np.log(draws["delta"])
         weights, factors = draws["weights"], draws["factors"]
-        prior = np.exp(np.cumsum(log_delta, axis=2)) * weights**2
+        log_alpha, log_delta = np.log(draws["alpha"]), np.arcsinh(np.log(draws["delta"]))
+        log_weight = np.arcsinh(np.log(weights**2))
+        prior = np.cumprod(draws["delta"], axis=2) * weights**2
         vectors = factors**2 * draws["sizes"][:, None]
         cosine = np.tanh((factors[..., 0] * factors[..., -1]).sum(axis=2)) if rank > 1 else 0.0 * lengths
         result |= {
             "log alpha": log_alpha,
             "log alpha^2": log_alpha**2,
-            "log delta_1": log_delta[..., 0].mean(axis=1),
-            "log delta_R": log_delta[..., -1].mean(axis=1),
-            "log delta_1 log delta_R": (log_delta[..., 0] * log_delta[..., -1]).mean(axis=1),
-            "log alpha log delta": log_alpha * log_delta.mean(axis=(1, 2)),
+            "l delta_1": log_delta[..., 0].mean(axis=1),
+            "l delta_R": log_delta[..., -1].mean(axis=1),
+            "l delta_1 l delta_R": (log_delta[..., 0] * log_delta[..., -1]).mean(axis=1),
+            "log alpha l delta": log_alpha * log_delta.mean(axis=(1, 2)),
             "tau_1 lambda_1^2": prior[..., 0].mean(axis=1),
             "tau_R lambda_R^2": prior[..., -1].mean(axis=1),
-            "log lambda_1^2": np.log(weights[..., 0] ** 2).mean(axis=1),
-            "log lambda_R^2": np.log(weights[..., -1] ** 2).mean(axis=1),
+            "l lambda_1^2": log_weight[..., 0].mean(axis=1),
+            "l lambda_R^2": log_weight[..., -1].mean(axis=1),
             "m u^2": vectors.mean(axis=(1, 2, 3)),
             "(m u^2)^2": (vectors**2).mean(axis=(1, 2, 3)),
             "u_1 u_R": cosine.mean(axis=1),
-            "log lambda_1^2 z": (np.log(weights[..., 0] ** 2) * used.mean(axis=1)).mean(axis=1),
+            "l lambda_1^2 z": (log_weight[..., 0] * used.mean(axis=1)).mean(axis=1),
         }
     return result
 
