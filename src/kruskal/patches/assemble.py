@@ -12,7 +12,6 @@ import numpy as np
 from kruskal.kernel import kernel
 from kruskal.patches.grid import Items
 
-
 OPINION_SHARE = 0.3
 """How much of the spread of overlapping items counts as uncertainty of their average."""
 
