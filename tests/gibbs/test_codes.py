@@ -130,11 +130,6 @@ SMALL_WORDS = [  # (item, atom of 64, sweep) of seed 0, and the tiny random word
 ]  # fmt: skip
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="the bar takes a float32 uniform above the true one for such words",
-)
 @pytest.mark.parametrize("item, k, sweep, word", SMALL_WORDS)
 @pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
 def test_pairs_of_tiny_probability_are_decided_exactly(item, k, sweep, word, masked):

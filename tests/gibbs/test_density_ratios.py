@@ -230,28 +230,6 @@ def log_scale_density(log_y, p, a, b):
     return p * log_y - 0.5 * (a * math.exp(log_y) + b * math.exp(-log_y))
 
 
-@pytest.mark.parametrize("case", ALL, ids=str)
-@pytest.mark.parametrize("log_y", [0.8, -1.3])
-def test_scale_between_atom_and_codes(case, log_y):
-    """Density on the orbit (Haar measure): the joint times the Jacobian c^(coefficients - users)."""
-    world = make_world(case)
-    squares = (world.codes**2).sum(axis=0)
-    if world.rank:
-        energy, size = (world.tau * world.weights**2).sum(axis=1), world.rank
-    else:
-        energy, size = world.n_entries * (world.gaussian**2).sum(axis=1), world.n_entries
-    counts = world.used.sum(axis=0)
-    p, a, b = moves.code_scale_parameters(energy, size, counts, squares, world.code_precision)
-    c = math.exp(0.5 * log_y)
-    for k in range(world.n_atoms):
-        name = "weights" if world.rank else "gaussian"
-        new = world.with_entry(name, k, getattr(world, name)[k] * c)
-        new = new.with_entry("slab", (slice(None), k), world.slab[:, k] / c)
-        jacobian = (size - counts[k]) * math.log(c)
-        difference = step(log_scale_density, log_y, 0.0, p[k], a[k], b[k])
-        assert error(difference - jacobian, world, new, inactive=False) < EXACT
-
-
 @pytest.mark.parametrize("case", KRUSKAL, ids=str)
 def test_scale_between_mode_vector_and_weight(case, monkeypatch):
     """The move is made with a scripted scale; parameters and Jacobian c^(m_t - 1) are held to the joint."""

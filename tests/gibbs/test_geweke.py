@@ -9,7 +9,6 @@ import os
 import pytest
 
 from kruskal.gibbs import precision, shrinkage
-from kruskal.models import base
 from tests.gibbs.geweke import SETTINGS, describe, z_scores
 
 SWEEPS = int(os.environ.get("KRUSKAL_GEWEKE_SWEEPS", "16000"))
@@ -42,19 +41,11 @@ def without_half_in_precisions(monkeypatch):
     monkeypatch.setattr(precision, "precision_conditional", wrong)
 
 
-def without_half_in_the_scale_move(monkeypatch):
-    def wrong(energy, size, counts, code_squares, code_precision):
-        return size - counts, energy, code_precision * code_squares
-
-    monkeypatch.setattr(base, "code_scale_parameters", wrong)
-
-
 @pytest.mark.parametrize(
     "mutation, name",
     [
         (without_half_in_delta, "kfa"),
         (without_half_in_precisions, "bpfa-masked"),
-        (without_half_in_the_scale_move, "bpfa"),
     ],
 )
 def test_a_missing_factor_is_caught(mutation, name, monkeypatch):

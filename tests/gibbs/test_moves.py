@@ -7,11 +7,10 @@ import pytest
 from scipy import stats
 
 from kruskal.gibbs import moves
-from kruskal.gibbs.local import rescale_codes
 from kruskal.gibbs.shrinkage import AlphaPrior
 from kruskal.tensor import compose, entry_rows
 from tests.gibbs.test_scalars import SURE
-from tests.gibbs.worlds import Case, atom_state, dense_codes, make_shards, make_world
+from tests.gibbs.worlds import Case, atom_state, make_world
 
 
 @pytest.mark.parametrize(
@@ -64,15 +63,6 @@ def test_swaps_put_the_strong_terms_first():
     np.testing.assert_array_equal(weights[:, 0], 2.0)
     np.testing.assert_array_equal(factors[:, :, 0], 2.0)
     assert (np.sort(weights, axis=1) == np.array([0.01, 0.1, 2.0])).all()
-
-
-def test_rescaled_codes_and_atoms_have_the_same_product():
-    world = make_world(Case((3, 2), 2, 3, False))
-    (shard,) = make_shards(world)
-    scale = np.array([0.5, 2.0, 3.0])
-    rescale_codes(shard, 1.0 / scale)
-    codes = dense_codes(shard.codes, 3)
-    np.testing.assert_allclose(codes @ (world.atoms * scale[:, None]), world.codes @ world.atoms, rtol=1e-12)
 
 
 def test_alpha_and_delta_move_together():

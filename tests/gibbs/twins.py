@@ -23,8 +23,8 @@ def word_in_row(j: int, width: int, item: int, sweep: int, stream: int, seed: in
     return int(philox(counter, item, sweep, stream, *key_of(seed))[block])
 
 
-def uniform_53(high: int, low: int) -> float:
-    return ((int(high) << 21) + (int(low) >> 11) + 0.5) / 2.0**53
+def uniform_52(high: int, low: int) -> float:
+    return ((int(high) << 20) + (int(low) >> 12) + 0.5) / 2.0**52
 
 
 def pair_uniform(k: int, n_atoms: int, item: int, sweep: int, seed: int) -> float:
@@ -45,7 +45,7 @@ def slab_normal(j: int, item: int, sweep: int, seed: int) -> float:
         )
     else:
         high, low, _, _ = philox(j, item, sweep, int(Stream.SLABS), *key_of(seed))
-    return float(ndtri(uniform_53(high, low)))
+    return float(ndtri(uniform_52(high, low)))
 
 
 def draw_item(
@@ -69,11 +69,11 @@ def draw_item(
         else:
             words = philox(k, item, sweep, int(Stream.CODES), *key_of(seed))
             more = philox(k, item, sweep, int(Stream.CODES) + REFINED, *key_of(seed))
-            prior = float(ndtri(uniform_53(more[2], more[3]))) / math.sqrt(code_precision)
+            prior = float(ndtri(uniform_52(more[2], more[3]))) / math.sqrt(code_precision)
             slab = before if before != 0.0 else prior
             probability = expit(ref.logit_uncollapsed(usage[k], slab, c, linear))
-            used = uniform_53(words[0], words[1]) < probability
-            deviate = float(ndtri(uniform_53(words[2], words[3])))
+            used = uniform_52(words[0], words[1]) < probability
+            deviate = float(ndtri(uniform_52(words[2], words[3])))
         if used:
             codes[k] = mean + deviate / math.sqrt(precision)
             n_used += 1

@@ -38,12 +38,8 @@ def assert_close(first, second, tolerance):
 
 
 @pytest.mark.parametrize("keep", [None, 0.6], ids=["complete", "masked"])
-def test_kfa_of_order_and_rank_one_is_bpfa(keep, monkeypatch):
-    """With the weights fixed to 1. Both draw the same random numbers, so the chains agree to rounding.
-
-    The scale move between atom and codes is left out: KFA with fixed weights does not make it.
-    """
-    monkeypatch.setattr(base.FactorModel, "move_code_scale", lambda self, state, *_: state)
+def test_kfa_of_order_and_rank_one_is_bpfa(keep):
+    """With the weights fixed to 1. Both draw the same random numbers, so the chains agree to rounding."""
     values, observed = sparse_data((6,), 5, 60, keep=keep)
     items = Items.from_matrix(values, observed)
     common = {"shape": (6,), "n_atoms": 5, "usage_prior": UsagePrior(5.0, 1.0)}

@@ -5,10 +5,9 @@ import pytest
 
 from kruskal.engines.threads import ThreadEngine
 from kruskal.errors import InputError
-from kruskal.gibbs.codes import CodeDraw
 from kruskal.gibbs.shrinkage import alpha_mode, alpha_statistics
 from kruskal.gibbs.usage import UsagePrior
-from kruskal.models import BPFA, KFA, base
+from kruskal.models import BPFA, KFA
 from kruskal.patches import Items
 from kruskal.tensor import compose
 from tests.gibbs.worlds import all_codes
@@ -57,9 +56,8 @@ def test_the_dictionary_is_what_the_factors_make(keep, blocked):
 
 
 @pytest.mark.parametrize("keep", [None, 0.7], ids=["complete", "masked"])
-def test_the_report(keep, monkeypatch):
+def test_the_report(keep):
     """Counts and residual belong to the codes just drawn and the atoms they were drawn with."""
-    monkeypatch.setattr(base.FactorModel, "move_code_scale", lambda self, state, *_: state)
     values, observed = sparse_data((3, 2), 6, 80, keep=keep)
     model, items = make_bpfa(), Items.from_matrix(values, observed)
     with ThreadEngine(items, threads=1) as engine:
@@ -75,25 +73,6 @@ def test_the_report(keep, monkeypatch):
     np.testing.assert_array_equal(report.counts, (codes != 0).sum(axis=0))
     assert report.active_per_item == pytest.approx((codes != 0).sum() / 80)
     assert (codes != 0).any()
-
-
-@pytest.mark.parametrize("keep", [None, 0.7], ids=["complete", "masked"])
-@pytest.mark.parametrize("make", [make_kfa, make_bpfa])
-def test_the_scale_move_keeps_what_is_explained(make, keep):
-    """Codes and atoms change, their products do not; unused atoms are left alone."""
-    model, items = make(), make_items(keep)
-    with ThreadEngine(items, threads=1) as engine:
-        state = model.start("pca", items, 1)
-        for number in range(1, 4):
-            state, _ = model.sweep(state, engine, 1, number)
-        codes = all_codes(engine.shards, 6)
-        drawn = CodeDraw((codes != 0).sum(axis=0), (codes**2).sum(axis=0), 1.0)
-        moved = model.move_code_scale(state, drawn, engine, 1, 4)
-        after = all_codes(engine.shards, 6)
-    assert np.abs(after - codes).max() > 1e-3
-    np.testing.assert_allclose(after @ moved.dictionary, codes @ state.dictionary, rtol=1e-10, atol=1e-12)
-    unused = drawn.counts == 0
-    np.testing.assert_array_equal(moved.dictionary[unused], state.dictionary[unused])
 
 
 def test_alpha_modes_and_the_delay():

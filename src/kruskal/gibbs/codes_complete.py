@@ -10,7 +10,6 @@ import math
 import numpy as np
 
 from kruskal.gibbs.pairs import (
-    ALWAYS,
     BITS_TO_LOG,
     CODES,
     LOG_OFFSET,
@@ -18,6 +17,7 @@ from kruskal.gibbs.pairs import (
     SLABS,
     SLABS_AHEAD,
     SLACK,
+    STEP,
     WORDS_AHEAD,
     draw_slab,
     float_uniforms,
@@ -30,6 +30,7 @@ from kruskal.random.philox import fill_words
 
 _CHUNK = 128  # items per matrix product: residuals and correlations stay in the second-level cache
 _WHOLE = 32  # atoms: a whole number of vectors
+_CANCELLED = 0.1  # a sum of squares that fell below this share is computed anew: rounding would show
 
 
 @kernel
@@ -60,11 +61,11 @@ def sweep_complete(
     slab_normals = np.empty((WORDS_AHEAD, SLABS_AHEAD))
     uniforms = np.empty(n_padded, np.float32)
     uniform_bits = uniforms.view(np.int32)
-    bar = np.empty(n_padded, np.float32)
-    weight = np.zeros(n_atoms, flat.dtype)
+    bar = np.full(n_padded + STEP, NEVER)
+    nothing = np.zeros(1, flat.dtype)
     rests = np.empty((_CHUNK, n_entries), flat.dtype)
     correlations = np.empty((_CHUNK, n_padded), flat.dtype)
-    correlation = np.empty(n_padded, flat.dtype)
+    correlation = np.zeros(n_padded + STEP, flat.dtype)
     drawn = np.empty(1, flat.dtype)  # rounds a draw to the precision it is stored in
     squares = 0.0
     filled = 0
@@ -72,11 +73,8 @@ def sweep_complete(
         chunk_size = min(_CHUNK, n_items - chunk)
         for m in range(chunk_size):
             n = chunk + m
-            base = np.uint64(origin[n])
-            for i in range(n_entries):
-                rests[m, i] = flat[base + np.uint64(offset[i])]
-            for c in range(code_start[n], code_start[n + 1]):
-                _subtract_atom(rests, m, dictionary, code_atom[c], code_value[c])
+            begin, end = code_start[n], code_start[n + 1]
+            _residual(flat, origin[n], offset, dictionary, code_atom, code_value, begin, end, rests, m)
         np.dot(rests[:chunk_size], columns, correlations[:chunk_size])
         for m in range(chunk_size):
             if filled + n_atoms > new_atom.shape[0]:
@@ -92,14 +90,23 @@ def sweep_complete(
             for k in range(n_padded):
                 bar[k] = slope[k] * (np.float32(uniform_bits[k]) * BITS_TO_LOG - LOG_OFFSET) + level[k]
             for c in range(code_start[n], code_start[n + 1]):
-                weight[code_atom[c]] = code_value[c]
-                bar[code_atom[c]] = ALWAYS
+                bar[code_atom[c]] = NEVER
             for k in range(n_padded):
                 correlation[k] = correlations[m, k]
             first_filled = filled
-            k = next_above(correlation, bar, 0, n_padded)
-            while k < n_padded:
-                old = weight[k]
+            squares_before = _row_squares(rests, m)
+            item_squares = squares_before
+            c, end = code_start[n], code_start[n + 1]
+            k = -1
+            while True:
+                in_use = np.int64(code_atom[c]) if c < end else n_padded
+                k = next_above(correlation, bar, k + 1, in_use)
+                if k == n_padded:
+                    break
+                old = nothing[0]
+                if k == in_use:
+                    old = code_value[c]
+                    c += 1
                 linear = gamma_eps * (correlation[k] + energy[k] * old)
                 mean = linear * deviation[k] * deviation[k]
                 drawn[0] = 0
@@ -114,14 +121,18 @@ def sweep_complete(
                     new_value[filled] = new
                     filled += 1
                 if new != old:
-                    _subtract_atom(rests, m, dictionary, k, new - old)
+                    change = float(new) - float(
+                        old
+                    )  # |h - change d|^2 = |h|^2 - 2 change d.h + change^2 |d|^2
+                    item_squares += change * (change * energy[k] - 2.0 * correlation[k])
                     _subtract_gram(correlation, gram, k, new - old)
-                k = next_above(correlation, bar, k + 1, n_padded)
-            for c in range(code_start[n], code_start[n + 1]):
-                weight[code_atom[c]] = 0
             new_start[n + 1] = filled
-            for i in range(n_entries):
-                squares += float(rests[m, i]) * float(rests[m, i])
+            if item_squares < _CANCELLED * squares_before:
+                _residual(
+                    flat, origin[n], offset, dictionary, new_atom, new_value, first_filled, filled, rests, m
+                )
+                item_squares = _row_squares(rests, m)
+            squares += item_squares
     return squares
 
 
@@ -129,10 +140,24 @@ def sweep_complete(
 
 
 @kernel
-def _subtract_atom(rests, m, dictionary, k, amount):
-    line, atom = np.uint64(m), np.uint64(k)
-    for i in range(dictionary.shape[1]):
-        rests[line, i] -= amount * dictionary[atom, i]
+def _residual(flat, origin, offset, dictionary, atom, value, begin, end, rests, m):
+    """rests[m] = the item at ``origin`` less its codes begin <= c < end."""
+    line, base = np.uint64(m), np.uint64(origin)
+    for i in range(offset.shape[0]):
+        rests[line, i] = flat[base + np.uint64(offset[i])]
+    for c in range(begin, end):
+        k, w = atom[c], value[c]
+        for i in range(offset.shape[0]):
+            rests[line, i] -= w * dictionary[k, i]
+
+
+@kernel
+def _row_squares(rests, m):
+    line = np.uint64(m)
+    total = 0.0
+    for i in range(rests.shape[1]):
+        total += float(rests[line, i]) * float(rests[line, i])
+    return total
 
 
 @kernel

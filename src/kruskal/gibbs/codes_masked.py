@@ -10,7 +10,6 @@ import math
 import numpy as np
 
 from kruskal.gibbs.pairs import (
-    ALWAYS,
     BITS_TO_LOG,
     CODES,
     LANES,
@@ -19,6 +18,7 @@ from kruskal.gibbs.pairs import (
     SLABS,
     SLABS_AHEAD,
     SLACK,
+    STEP,
     WORDS_AHEAD,
     draw_slab,
     float_uniforms,
@@ -52,10 +52,10 @@ def sweep_masked(
     uniform_bits = uniforms.view(np.int32)
     ratio = np.empty(n_padded, np.float32)
     ratio_bits = ratio.view(np.int32)
-    bar = np.empty(n_padded, np.float32)
-    weight = np.zeros(n_atoms, flat.dtype)
+    bar = np.full(n_padded + STEP, NEVER)
+    nothing = np.zeros(1, flat.dtype)
     energy = np.empty(n_padded, flat.dtype)
-    correlation = np.empty(n_padded, flat.dtype)
+    correlation = np.zeros(n_padded + STEP, flat.dtype)
     drawn = np.empty(1, flat.dtype)  # rounds a draw to the precision it is stored in
     squares = 0.0
     filled = 0
@@ -77,17 +77,23 @@ def sweep_masked(
             energy, level, words, row, gamma_s, gamma_eps, ratio, ratio_bits, uniforms, uniform_bits, bar
         )
         for c in range(code_start[n], code_start[n + 1]):
-            k = code_atom[c]
-            weight[k] = code_value[c]
-            bar[k] = ALWAYS
-            subtract_at(residual, entry, begin, end, dictionary, k, code_value[c])
+            bar[code_atom[c]] = NEVER
+            subtract_at(residual, entry, begin, end, dictionary, code_atom[c], code_value[c])
         first_filled = filled
+        c, codes_end = code_start[n], code_start[n + 1]
         for first in range(0, n_padded, LANES):
             last = first + LANES
             correlate(columns, entry, begin, end, residual, first, last, correlation)
-            k = next_above(correlation, bar, first, last)
-            while k < last:
-                old = weight[k]
+            k = first - 1
+            while True:
+                in_use = min(np.int64(code_atom[c]), last) if c < codes_end else last
+                k = next_above(correlation, bar, k + 1, in_use)
+                if k == last:
+                    break
+                old = nothing[0]
+                if k == in_use:
+                    old = code_value[c]
+                    c += 1
                 precision = gamma_s + gamma_eps * energy[k]
                 linear = gamma_eps * (correlation[k] + float(energy[k]) * old)
                 deviation = 1.0 / math.sqrt(precision)
@@ -109,9 +115,6 @@ def sweep_masked(
                     # atoms before k are done, so the recomputation may begin at a round number
                     later = first if k + 1 < first + _HALF_BLOCK else first + _HALF_BLOCK
                     correlate(columns, entry, begin, end, residual, later, last, correlation)
-                k = next_above(correlation, bar, k + 1, last)
-        for c in range(code_start[n], code_start[n + 1]):
-            weight[code_atom[c]] = 0
         new_start[n + 1] = filled
         for j in range(begin, end):
             squares += float(residual[j]) * float(residual[j])

@@ -8,7 +8,7 @@ from kruskal.gibbs.codes_masked import subtract_at
 from kruskal.kernel import kernel
 from kruskal.random import Stream
 from kruskal.random.normal import normal
-from kruskal.random.philox import philox, uniform_53
+from kruskal.random.philox import philox, uniform_52
 
 _CODES = int(Stream.CODES)
 _SLABS = _CODES + (1 << 16)  # words for the prior draws of s
@@ -55,7 +55,7 @@ def sweep_uncollapsed(
             logit = log_odds[k] - 0.5 * (slab * slab * gamma_eps * energy - 2.0 * slab * linear)
             probability = 1.0 / (1.0 + math.exp(-logit)) if logit > -700.0 else 0.0
             drawn[0] = 0
-            if uniform_53(word_0, word_1) < probability:
+            if uniform_52(word_0, word_1) < probability:
                 precision = gamma_s + gamma_eps * energy
                 drawn[0] = linear / precision + normal(word_2, word_3) / math.sqrt(precision)
             new = drawn[0]

@@ -21,9 +21,10 @@ from kruskal.random.philox import philox, uniform_32
 
 LANES = 64
 """Arrays over atoms are padded to a multiple of this, so that vector loops have no remainder."""
-ALWAYS = np.float32(-1.0)
-"""A bar below every squared correlation: the atom is looked at in any case."""
 NEVER = np.float32(np.inf)
+"""The bar of atoms in use, which are looked at in any case, and of padding, which never is."""
+STEP = 16
+"""Atoms that are compared with their bars at once."""
 BITS_TO_LOG = np.float32(math.log(2.0) / 8388608.0)
 LOG_OFFSET = np.float32(127.0 * math.log(2.0))
 SLACK = np.float32(2e-3)
@@ -34,8 +35,6 @@ SLABS_AHEAD = 32
 """Slab values of an item that are made ahead."""
 CODES = int(Stream.CODES)
 SLABS = int(Stream.SLABS)
-_STEP = 16  # atoms that are compared with their bars at once
-_HALF = np.float32(0.5)
 _SCALE_31 = np.float32(2.0**-31)
 
 
@@ -46,28 +45,29 @@ def padded(n_atoms: int) -> int:
 
 @kernel
 def float_uniforms(words, row, uniforms):
-    """The uniforms of one item's pairs in float32, never 0, for the bars."""
+    """Lower bounds in float32 of the uniforms of one item's pairs, for the bars."""
     at = np.uint64(row)
     for k in range(words.shape[1]):
-        uniforms[k] = (np.float32(np.int32(words[at, k] >> np.uint32(1))) + _HALF) * _SCALE_31
+        uniforms[k] = np.float32(np.int32(words[at, k] >> np.uint32(1))) * _SCALE_31
 
 
 @kernel
 def next_above(correlation, bar, first, last):
-    """First atom in first <= k < last whose squared correlation exceeds its bar; ``last`` if none."""
+    """First atom in first <= k < last whose squared correlation exceeds its bar; ``last`` if none.
+
+    Looks at `STEP` atoms at once, so the arrays reach `STEP` places beyond the largest ``last``.
+    """
     k = first
-    while k + _STEP <= last:
+    while k < last:
         hits = 0
-        for i in range(_STEP):  # a sum of comparisons has no early exit, so it is done on whole vectors
+        for i in range(STEP):  # a sum of comparisons has no early exit, so it is done on whole vectors
             at = np.uint64(k) + np.uint64(i)
             hits += correlation[at] * correlation[at] > bar[at]
         if hits > 0:
-            break
-        k += _STEP
-    while k < last:
-        if correlation[k] * correlation[k] > bar[k]:
-            return k
-        k += 1
+            for at in range(k, min(k + STEP, last)):
+                if correlation[at] * correlation[at] > bar[at]:
+                    return at
+        k += STEP
     return last
 
 

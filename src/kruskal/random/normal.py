@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from kruskal.kernel import kernel
-from kruskal.random.philox import uniform_53
+from kruskal.random.philox import uniform_52
 
 MIDDLE = 0.425
 """Where |u - 1/2| is at most this, the quantile is a ratio of polynomials."""
@@ -34,7 +34,7 @@ def tail_quantile(u):
 @kernel
 def normal(high, low):
     """A standard normal from two random words."""
-    return normal_quantile(uniform_53(high, low))
+    return normal_quantile(uniform_52(high, low))
 
 
 @kernel
@@ -52,7 +52,7 @@ def fill_normals(words, uniforms, normals):
 def _fill_row(words, uniforms, normals):
     n = normals.shape[0]
     for j in range(n):
-        uniforms[j] = uniform_53(np.uint64(words[j]), np.uint64(words[n + j]))
+        uniforms[j] = uniform_52(np.uint64(words[j]), np.uint64(words[n + j]))
     for j in range(n):
         normals[j] = middle_quantile(uniforms[j])
 

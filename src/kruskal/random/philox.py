@@ -15,7 +15,7 @@ _WEYL_1 = np.uint64(0xBB67AE85)
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _SCALE_32 = 1.0 / 4294967296.0
-_SCALE_53 = 1.0 / 9007199254740992.0
+_SCALE_52 = 1.0 / 4503599627370496.0
 
 
 @kernel
@@ -46,10 +46,10 @@ def uniform_32(word):
 
 
 @kernel
-def uniform_53(high, low):
-    """A uniform in (0, 1) with 53 random bits from two words: never 0, never 1."""
-    bits = (high << np.uint64(21)) ^ (low >> np.uint64(11))
-    return (float(bits) + 0.5) * _SCALE_53
+def uniform_52(high, low):
+    """A uniform in (0, 1) with 52 random bits from two words: never 0, never 1 (bits + 1/2 is exact)."""
+    bits = (high << np.uint64(20)) ^ (low >> np.uint64(12))
+    return (float(bits) + 0.5) * _SCALE_52
 
 
 @kernel

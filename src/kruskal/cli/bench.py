@@ -1,0 +1,75 @@
+"""The command bench."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kruskal.cli import options
+from kruskal.errors import InputError
+
+
+def bench(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for bench.json and bench.png.")] = Path(
+        "kruskal-bench"
+    ),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller sizes and no other programs, about two minutes.")
+    ] = False,
+    threads: Annotated[
+        str | None,
+        typer.Option(
+            metavar="1,2", help="Numbers of threads to compare.", show_default="1,2, or 1 on a single core"
+        ),
+    ] = None,
+    print_json: options.Json = False,
+) -> None:
+    """Measure the speed of the sampler on this machine; writes bench.json and bench.png (half an hour).
+
+    Time per sweep by phase beside the matrix product of the same shape, growth with N, K and P, memory, time
+    to a given quality, start-up, and other programs on the same data where they are installed.
+    """
+    from kruskal.engines.threads import check_threads
+
+    cores = check_threads(None)
+    counts = parse_threads(threads, cores) if threads is not None else [1, 2][:cores]
+
+    from kruskal.cli.checks import check_new_folder
+
+    check_new_folder(out, f"--out {out}")
+
+    from kruskal.experiments import speed, speed_plan, speed_tables
+
+    console = speed_tables.new_console()
+    results: dict[str, Any] = {}
+    for section, results in speed.run(speed_plan.QUICK if quick else speed_plan.FULL, counts, _say):
+        speed.save(out, results)
+        if not print_json:
+            speed_tables.show(console, section, results)
+    if print_json:
+        typer.echo(speed.as_json(results))
+    else:
+        typer.echo(f"written: {out / speed.JSON_NAME}, {out / speed.PLOT_NAME}")
+
+
+def parse_threads(text: str, cores: int) -> list[int]:
+    """Read numbers of threads such as ``1,2``: different, at least 1, at most the number of cores."""
+    try:
+        counts = sorted(int(part) for part in text.split(","))
+    except ValueError:
+        counts = []
+    if not counts or counts[0] < 1 or len(set(counts)) < len(counts):
+        raise InputError(
+            f"--threads takes different whole numbers of at least 1, such as 1 or 1,2, not {text!r}."
+        )
+    if counts[-1] > cores:
+        raise InputError(f"--threads {counts[-1]} is more than the {cores} cores that this process may use.")
+    return counts
+
+
+def _say(text: str) -> None:
+    """Tell on standard error what is being measured."""
+    print(f"kruskal: bench: {text}", file=sys.stderr, flush=True)

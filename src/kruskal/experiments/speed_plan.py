@@ -1,0 +1,71 @@
+"""What `kruskal bench` measures: the sizes of every section, in full and in a hurry."""
+
+from dataclasses import dataclass
+
+ENGINE_SEED = 0
+DAMAGE_SEED = 1
+KEEPS = {"complete": 1.0, "masked": 0.2}
+"""The two kinds of data, by the share of the entries that is observed."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes of all sections.
+
+    Attributes
+    ----------
+    side : side of the square picture of the phases, the quality run and the peers
+    n_atoms : K, wherever it is not varied;  patch_shape : likewise
+    warm_sweeps, rounds : sweeps made before the phases are timed, and sweeps that are timed
+    item_counts, atom_counts, patch_shapes : what grows, one after the other
+    patch_items : number of items while the patch grows
+    growth_sweeps : sweeps of a growth run, of which the last three are taken
+    growth_threads : "all" thread counts asked for, or only the "most"
+    quality_sweeps : sweeps of the run that is timed until it passes ``target_psnr``
+    startup_repeats : processes started to time the start
+    peers : whether other programs are run;  peer_sweeps : sweeps before the error that a peer has to reach
+    peer_seconds : longest time given to a peer that is trained;  peer_checks : items it is judged by
+    noise_std : noise of the pictures that peers denoise;  volume_side : side of the volume among them
+    denoise_sweeps : sweeps of kruskal.denoise beside the peers (None: its default)
+    """
+
+    name: str
+    side: int = 256
+    n_atoms: int = 256
+    patch_shape: tuple[int, ...] = (8, 8)
+    warm_sweeps: int = 20
+    rounds: int = 9
+    item_counts: tuple[int, ...] = (1_000, 4_000, 16_000, 62_001, 250_000, 1_000_000)
+    atom_counts: tuple[int, ...] = (64, 128, 256, 512, 1024)
+    atom_items: int = 62_001
+    patch_shapes: tuple[tuple[int, ...], ...] = ((8, 8), (12, 12), (7, 7, 7), (8, 8, 8), (10, 10, 10))
+    patch_items: int = 16_000
+    growth_sweeps: int = 8
+    growth_threads: str = "all"
+    quality_sweeps: int = 60
+    target_psnr: float = 26.9
+    startup_repeats: int = 5
+    peers: bool = True
+    peer_sweeps: int = 20
+    peer_seconds: float = 120.0
+    peer_checks: int = 2048
+    noise_std: float = 25.0
+    volume_side: int = 32
+    denoise_sweeps: int | None = None
+
+
+FULL = Plan("full")
+QUICK = Plan(
+    "quick",
+    warm_sweeps=8,
+    rounds=3,
+    item_counts=(1_000, 4_000, 16_000, 62_001),
+    atom_counts=(64, 128, 256),
+    patch_shapes=((8, 8), (12, 12), (7, 7, 7)),
+    patch_items=4_000,
+    growth_sweeps=6,
+    growth_threads="most",
+    quality_sweeps=20,
+    startup_repeats=3,
+    peers=False,
+)

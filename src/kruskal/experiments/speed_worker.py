@@ -1,0 +1,128 @@
+"""Measurements that want a process of their own: its peak memory is theirs, its caches are cold.
+
+`call` starts one; it reads one JSON object from standard input and prints one on standard output.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from kruskal.data import corrupt
+from kruskal.experiments.speed_measure import Product, TimedChain, local_memory, peak_memory
+from kruskal.experiments.speed_plan import DAMAGE_SEED, Plan
+from kruskal.experiments.speed_problems import make_problem, mirrored, picture, prepare, textured
+
+_LAST = 3
+
+
+class WorkerFailed(Exception):
+    """A measurement that did not come to its end, in one sentence without any path."""
+
+
+def call(task: str, request: dict[str, Any]) -> dict[str, Any]:
+    """Do a task of `TASKS` in a new process and return its answer."""
+    command = [sys.executable, "-m", "kruskal.experiments.speed_worker", task]
+    done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True)
+    if done.returncode < 0:
+        raise WorkerFailed(f"ended by signal {-done.returncode}, perhaps for want of memory")
+    if done.returncode > 0:
+        sys.stderr.write(done.stderr)
+        raise WorkerFailed(f"failed with exit status {done.returncode}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def growth(request: dict[str, Any]) -> dict[str, Any]:
+    """Seconds per sweep, peak memory and matrix product of one size.
+
+    The request holds n_items, n_atoms, patch_shape, keep, threads and sweeps; it is part of the answer.
+    """
+    source = textured(request["n_items"], request["patch_shape"])
+    problem = make_problem(source.values, request["keep"], request["patch_shape"], request["n_atoms"])
+    with TimedChain(problem, request["threads"]) as timed:
+        taken = [timed.advance() for _ in range(request["sweeps"])]
+        peak = peak_memory()  # before the product, whose matrices no sampler holds
+        product = Product(problem, timed.engine.shards)
+        for _ in range(_LAST):
+            product.run(timed.threads)
+        seconds, way = product.fastest(timed.threads)
+        return request | {
+            "array": source.name,
+            "n_entries": len(problem.items.offset),
+            "sweep_seconds": median(timed.sweep_seconds[-_LAST:]),
+            "codes_seconds": median(phases["codes"] for phases in taken[-_LAST:]),
+            "atoms_seconds": median(phases["atoms"] for phases in taken[-_LAST:]),
+            "all_sweep_seconds": timed.sweep_seconds,
+            "start_seconds": timed.start_seconds,
+            **timed.cores(_LAST),
+            "active_per_item": timed.chain.trace["active_per_item"][-1],
+            "peak_bytes": peak,
+            "bytes_per_item": local_memory(timed.engine.shards)["bytes_per_item"],
+            "beyond_codes_to_raw": local_memory(timed.engine.shards)["beyond_codes_to_raw"],
+            "product_seconds": seconds,
+            "product_way": way,
+        }
+
+
+def quality(request: dict[str, Any]) -> dict[str, Any]:
+    """Seconds of sampling until the picture with a fifth of its entries passes a PSNR.
+
+    The clock runs from the damaged array on, so it includes the start; not compilation, which a short run on
+    a corner has done, and not the computation of the PSNR. Two estimates are looked at after every sweep: the
+    reassembled draw, and the mean of the later half of the draws, which is what a run of that length with
+    half of it as burn-in would return.
+    """
+    from kruskal.experiments.speed_phases import compile_kernels
+    from kruskal.report import psnr
+
+    plan = Plan(**request["plan"])
+    source = picture()
+    values = mirrored(source.values, (plan.side,) * 2)
+    compile_kernels(values, request["keep"], plan)
+    damaged = corrupt(values, keep=request["keep"], seed=DAMAGE_SEED)
+    began = time.perf_counter()
+    problem = prepare(damaged, plan.patch_shape, plan.n_atoms)
+    curve: list[dict[str, float]] = []
+    draws: list[np.ndarray] = []
+    reached: dict[str, Any] | None = None
+    with TimedChain(problem, request["threads"]) as timed:
+        clock = time.perf_counter() - began
+        so_far = np.zeros(values.size)
+        for sweep in range(1, plan.quality_sweeps + 1):
+            timed.advance()
+            clock += timed.sweep_seconds[-1]
+            total = timed.chain.moments.mean * sweep
+            draws.append(total - so_far)
+            so_far = total
+            point = {"sweep": sweep, "seconds": clock}
+            for name, estimate in {"draw": draws[-1], "mean": np.mean(draws[sweep // 2 :], axis=0)}.items():
+                restored = np.clip(problem.scaling.inverse(estimate).reshape(values.shape), 0, 255)
+                point[name] = psnr(restored, values)
+                if reached is None and point[name] >= plan.target_psnr:
+                    reached = {"seconds": clock, "sweep": sweep, "by": name}
+            curve.append(point)
+    return {
+        "picture": source.name,
+        "keep": request["keep"],
+        "threads": request["threads"],
+        "target_psnr": plan.target_psnr,
+        "reached": reached,
+        "run_sweeps": len(curve),
+        "run_seconds": clock,
+        "start_seconds": timed.start_seconds,
+        **timed.cores(len(curve)),
+        "final_psnr": curve[-1]["mean"],
+        "peak_bytes": peak_memory(),
+        "curve": curve,
+    }
+
+
+TASKS = {"growth": growth, "quality": quality}
+
+
+if __name__ == "__main__":
+    print(json.dumps(TASKS[sys.argv[1]](json.load(sys.stdin))))

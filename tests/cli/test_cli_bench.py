@@ -1,0 +1,70 @@
+"""bench: options, what it prints and what it leaves on the disk."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from kruskal.cli.bench import parse_threads
+from kruskal.errors import InputError
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """The quick plan made tiny, and no processes."""
+    from kruskal.experiments import speed, speed_growth, speed_plan, speed_startup, speed_worker
+
+    plan = replace(
+        speed_plan.QUICK, side=24, n_atoms=8, patch_shape=(4, 4), warm_sweeps=1, rounds=1,
+        item_counts=(100,), atom_counts=(8,), atom_items=100, patch_shapes=((4, 4),), patch_items=100,
+        growth_sweeps=3, quality_sweeps=2, startup_repeats=1,
+    )  # fmt: skip
+    monkeypatch.setattr(speed_plan, "QUICK", plan)
+    for module in (speed, speed_growth):
+        monkeypatch.setattr(module, "call", lambda task, request: speed_worker.TASKS[task](request))
+    monkeypatch.setattr(speed_startup, "_seconds", lambda code: 0.1)
+
+
+def test_bench_prints_json_and_saves_the_same(cli, tiny, tmp_path):
+    answer = cli("bench", "--quick", "--threads", "1", "--json", "--out", "numbers")
+    assert answer.status == 0, answer.err
+    results = json.loads(answer.out)
+    assert results == json.loads((tmp_path / "numbers" / "bench.json").read_text())
+    assert (tmp_path / "numbers" / "bench.png").stat().st_size > 1000
+    assert results["finished"] and results["threads"] == [1] and results["plan"]["name"] == "quick"
+    assert results["phases"]["masked"]["threads"]["1"]["codes_to_product"] > 0
+    assert all(line.startswith("kruskal: bench: ") for line in answer.err.splitlines())
+    assert "growth" in answer.err
+
+
+def test_bench_prints_tables(cli, tiny, tmp_path):
+    answer = cli("bench", "--quick", "--threads", "1")
+    assert answer.status == 0, answer.err
+    assert "million pairs / s" in answer.out and "bench.json" in answer.out.splitlines()[-1]
+    assert "\x1b" not in answer.out
+    assert (tmp_path / "kruskal-bench" / "bench.json").exists()
+
+
+@pytest.mark.parametrize("text", ["0", "two", "1,1", "", "1,,2", "-1", "1.5"])
+def test_bench_refuses_bad_threads(refused, text):
+    assert "--threads takes different whole numbers" in refused("bench", f"--threads={text}")
+
+
+def test_bench_refuses_more_threads_than_cores(refused):
+    assert "more than the" in refused("bench", "--threads", "1,9999")
+    assert parse_threads("2, 1", 2) == [1, 2]
+    with pytest.raises(InputError, match="3 is more than the 2 cores"):
+        parse_threads("1,3", 2)
+
+
+def test_bench_refuses_a_bad_folder(refused, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "is a file" in refused("bench", "--out", "file")
+    assert "does not exist" in refused("bench", "--out", "absent/numbers")
+    assert "--frobnicate" in refused("bench", "--frobnicate")
+
+
+def test_help_of_bench(cli):
+    answer = cli("bench", "--help")
+    assert answer.status == 0
+    assert all(option in answer.out for option in ("--out", "--quick", "--threads", "--json"))

@@ -1,0 +1,36 @@
+"""A plan so small that a whole bench takes seconds."""
+
+from dataclasses import replace
+
+from kruskal.experiments import speed_plan, speed_worker
+
+TINY = replace(
+    speed_plan.QUICK,
+    side=40,
+    n_atoms=12,
+    warm_sweeps=2,
+    rounds=2,
+    item_counts=(100, 400),
+    atom_counts=(6, 12),
+    atom_items=400,
+    patch_shapes=((4, 4), (3, 3, 3)),
+    patch_items=60,
+    growth_sweeps=3,
+    quality_sweeps=4,
+    target_psnr=12.0,
+    startup_repeats=1,
+    peer_sweeps=3,
+    peer_seconds=0.5,
+    peer_checks=100,
+    denoise_sweeps=4,
+    volume_side=12,
+)
+
+
+def call_here(task, request):
+    """A measurement in this process instead of one of its own."""
+    return speed_worker.TASKS[task](request)
+
+
+def silent(text):
+    """Hear nothing."""
