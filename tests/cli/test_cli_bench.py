@@ -12,17 +12,17 @@ from kruskal.errors import InputError
 @pytest.fixture
 def tiny(monkeypatch):
     """The quick plan made tiny, and no processes."""
-    from kruskal.experiments import speed, speed_growth, speed_plan, speed_startup, speed_worker
+    from kruskal.experiments.speed import growth, plan, run, startup, worker
 
-    plan = replace(
-        speed_plan.QUICK, side=24, n_atoms=8, patch_shape=(4, 4), warm_sweeps=1, rounds=1,
+    small = replace(
+        plan.QUICK, side=24, n_atoms=8, patch_shape=(4, 4), warm_sweeps=1, rounds=1,
         item_counts=(100,), atom_counts=(8,), atom_items=100, patch_shapes=((4, 4),), patch_items=100,
         growth_sweeps=3, quality_sweeps=2, startup_repeats=1,
     )  # fmt: skip
-    monkeypatch.setattr(speed_plan, "QUICK", plan)
-    for module in (speed, speed_growth):
-        monkeypatch.setattr(module, "call", lambda task, request: speed_worker.TASKS[task](request))
-    monkeypatch.setattr(speed_startup, "_seconds", lambda code: 0.1)
+    monkeypatch.setattr(plan, "QUICK", small)
+    for module in (run, growth):
+        monkeypatch.setattr(module, "call", lambda task, request: worker.TASKS[task](request))
+    monkeypatch.setattr(startup, "_seconds", lambda code: 0.1)
 
 
 def test_bench_prints_json_and_saves_the_same(cli, tiny, tmp_path):

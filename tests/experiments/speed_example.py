@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from kruskal.experiments import speed_plan, speed_worker
+from kruskal.experiments.speed import plan, worker
 
 TINY = replace(
-    speed_plan.QUICK,
+    plan.QUICK,
     side=40,
     n_atoms=12,
     warm_sweeps=2,
@@ -29,7 +29,7 @@ TINY = replace(
 
 def call_here(task, request):
     """A measurement in this process instead of one of its own."""
-    return speed_worker.TASKS[task](request)
+    return worker.TASKS[task](request)
 
 
 def silent(text):

@@ -13,19 +13,17 @@ import pytest
 from speed_example import TINY, call_here, silent
 
 from kruskal.data import datasets
-from kruskal.experiments import (
-    speed,
-    speed_goals,
-    speed_growth,
-    speed_measure,
-    speed_peers,
-    speed_phases,
-    speed_plan,
-    speed_problems,
-    speed_startup,
-    speed_tables,
-    speed_worker,
-)
+from kruskal.experiments.speed import goals as speed_goals
+from kruskal.experiments.speed import growth as speed_growth
+from kruskal.experiments.speed import measure as speed_measure
+from kruskal.experiments.speed import peers as speed_peers
+from kruskal.experiments.speed import phases as speed_phases
+from kruskal.experiments.speed import plan as speed_plan
+from kruskal.experiments.speed import problems as speed_problems
+from kruskal.experiments.speed import run as speed_run
+from kruskal.experiments.speed import startup as speed_startup
+from kruskal.experiments.speed import tables as speed_tables
+from kruskal.experiments.speed import worker as speed_worker
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +35,7 @@ def phases():
 def here(monkeypatch):
     """All measurements in this process."""
     monkeypatch.setattr(speed_growth, "call", call_here)
-    monkeypatch.setattr(speed, "call", call_here)
+    monkeypatch.setattr(speed_run, "call", call_here)
     monkeypatch.setattr(speed_startup, "_seconds", lambda code: 0.25)
 
 
@@ -259,9 +257,9 @@ def test_goals():
 def test_the_whole_bench_is_saved_and_shown(here, tmp_path, capsys):
     console = speed_tables.new_console()
     sections = []
-    for name, results in speed.run(TINY, [1], silent):
+    for name, results in speed_run.run(TINY, [1], silent):
         sections.append(name)
-        speed.save(tmp_path / "out", results)
+        speed_run.save(tmp_path / "out", results)
         speed_tables.show(console, name, results)
     assert sections == ["machine", "startup", "phases", "quality", "growth", "peers", "goals"]
     text = capsys.readouterr().out
@@ -274,7 +272,7 @@ def test_the_whole_bench_is_saved_and_shown(here, tmp_path, capsys):
     ):
         assert part in text
     saved = json.loads((tmp_path / "out" / "bench.json").read_text())
-    assert saved == json.loads(speed.as_json(results)) and saved["finished"]
+    assert saved == json.loads(speed_run.as_json(results)) and saved["finished"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["bench.json", "bench.png"]
     assert (tmp_path / "out" / "bench.png").read_bytes().startswith(b"\x89PNG")
     for axis, field in speed_growth.AXES.items():
@@ -284,8 +282,8 @@ def test_the_whole_bench_is_saved_and_shown(here, tmp_path, capsys):
 
 
 def test_what_is_saved_names_neither_machine_nor_folders(here, tmp_path):
-    *_, (_, results) = speed.run(TINY, [1], silent)
-    text = speed.as_json(results)
+    *_, (_, results) = speed_run.run(TINY, [1], silent)
+    text = speed_run.as_json(results)
     assert str(Path.home()) + "/" not in text and str(Path.cwd()) not in text and "site-packages" not in text
     assert platform.node() not in re.split(r"\W+", text)
     assert results["machine"]["cores"] >= 1 and "numba" in results["machine"]["versions"]

@@ -41,18 +41,18 @@ def bench(
 
     check_new_folder(out, f"--out {out}")
 
-    from kruskal.experiments import speed, speed_plan, speed_tables
+    from kruskal.experiments.speed import plan, run, tables
 
-    console = speed_tables.new_console()
+    console = tables.new_console()
     results: dict[str, Any] = {}
-    for section, results in speed.run(speed_plan.QUICK if quick else speed_plan.FULL, counts, _say):
-        speed.save(out, results)
+    for section, results in run.run(plan.QUICK if quick else plan.FULL, counts, _say):
+        run.save(out, results)
         if not print_json:
-            speed_tables.show(console, section, results)
+            tables.show(console, section, results)
     if print_json:
-        typer.echo(speed.as_json(results))
+        typer.echo(run.as_json(results))
     else:
-        typer.echo(f"written: {out / speed.JSON_NAME}, {out / speed.PLOT_NAME}")
+        typer.echo(f"written: {out / run.JSON_NAME}, {out / run.PLOT_NAME}")
 
 
 def parse_threads(text: str, cores: int) -> list[int]:

@@ -64,9 +64,9 @@ def next_above(correlation, bar, first, last):
             at = np.uint64(k) + np.uint64(i)
             hits += correlation[at] * correlation[at] > bar[at]
         if hits > 0:
-            for at in range(k, min(k + STEP, last)):
-                if correlation[at] * correlation[at] > bar[at]:
-                    return at
+            for found in range(k, min(k + STEP, last)):
+                if correlation[found] * correlation[found] > bar[found]:
+                    return found
         k += STEP
     return last
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from kruskal.data import atomic_path
-from kruskal.experiments.speed_goals import goals
-from kruskal.experiments.speed_growth import growth
-from kruskal.experiments.speed_machine import machine
-from kruskal.experiments.speed_peers import peers
-from kruskal.experiments.speed_phases import phases
-from kruskal.experiments.speed_plan import KEEPS, Plan
-from kruskal.experiments.speed_plot import draw
-from kruskal.experiments.speed_startup import startup
-from kruskal.experiments.speed_worker import WorkerFailed, call
+from kruskal.experiments.speed.goals import goals
+from kruskal.experiments.speed.growth import growth
+from kruskal.experiments.speed.machine import machine
+from kruskal.experiments.speed.peers import peers
+from kruskal.experiments.speed.phases import phases
+from kruskal.experiments.speed.plan import KEEPS, Plan
+from kruskal.experiments.speed.plot import draw
+from kruskal.experiments.speed.startup import startup
+from kruskal.experiments.speed.worker import WorkerFailed, call
 
 JSON_NAME, PLOT_NAME = "bench.json", "bench.png"
 

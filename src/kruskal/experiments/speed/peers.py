@@ -12,10 +12,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kruskal.data import corrupt
-from kruskal.experiments.speed_measure import TimedChain
-from kruskal.experiments.speed_phases import compile_kernels
-from kruskal.experiments.speed_plan import DAMAGE_SEED, ENGINE_SEED, Plan
-from kruskal.experiments.speed_problems import Source, brain, make_problem, mirrored, picture
+from kruskal.experiments.speed.measure import TimedChain
+from kruskal.experiments.speed.phases import compile_kernels
+from kruskal.experiments.speed.plan import DAMAGE_SEED, ENGINE_SEED, Plan
+from kruskal.experiments.speed.problems import Source, brain, make_problem, mirrored, picture
 from kruskal.report import psnr
 from kruskal.restore import denoise
 

@@ -7,7 +7,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from kruskal.experiments.speed_measure import PHASES
+from kruskal.experiments.speed.measure import PHASES
 
 _PLAIN_WIDTH = 170
 _CALM = 0.2

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.experiments.speed_plan import KEEPS, Plan
-from kruskal.experiments.speed_problems import n_entries
-from kruskal.experiments.speed_worker import WorkerFailed, call
+from kruskal.experiments.speed.plan import KEEPS, Plan
+from kruskal.experiments.speed.problems import n_entries
+from kruskal.experiments.speed.worker import WorkerFailed, call
 
 AXES = {"items": "n_items", "atoms": "n_atoms", "entries": "n_entries"}
 LARGE = 60_000

@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from kruskal.engines.chain import Chain
 from kruskal.engines.threads import ThreadEngine
-from kruskal.experiments.speed_plan import ENGINE_SEED
-from kruskal.experiments.speed_problems import Problem
+from kruskal.experiments.speed.plan import ENGINE_SEED
+from kruskal.experiments.speed.problems import Problem
 from kruskal.gibbs.local import Shard
 from kruskal.models import Model
 from kruskal.models.base import SweepReport

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.experiments.speed_measure import PHASES, Product, TimedChain, local_memory
-from kruskal.experiments.speed_plan import KEEPS, Plan
-from kruskal.experiments.speed_problems import Problem, make_problem, mirrored, picture
+from kruskal.experiments.speed.measure import PHASES, Product, TimedChain, local_memory
+from kruskal.experiments.speed.plan import KEEPS, Plan
+from kruskal.experiments.speed.problems import Problem, make_problem, mirrored, picture
 
 _WARM_SIDE = 40
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kruskal.data import Corrupted, Scaling, corrupt, datasets, rough_noise
 from kruskal.errors import InputError
-from kruskal.experiments.speed_plan import DAMAGE_SEED, ENGINE_SEED
+from kruskal.experiments.speed.plan import DAMAGE_SEED, ENGINE_SEED
 from kruskal.patches import Items, cut
 from kruskal.settings import Settings, resolve
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from kruskal.data import corrupt
-from kruskal.experiments.speed_measure import Product, TimedChain, local_memory, peak_memory
-from kruskal.experiments.speed_plan import DAMAGE_SEED, Plan
-from kruskal.experiments.speed_problems import make_problem, mirrored, picture, prepare, textured
+from kruskal.experiments.speed.measure import Product, TimedChain, local_memory, peak_memory
+from kruskal.experiments.speed.plan import DAMAGE_SEED, Plan
+from kruskal.experiments.speed.problems import make_problem, mirrored, picture, prepare, textured
 
 _LAST = 3
 
@@ -26,7 +26,7 @@ class WorkerFailed(Exception):
 
 def call(task: str, request: dict[str, Any]) -> dict[str, Any]:
     """Do a task of `TASKS` in a new process and return its answer."""
-    command = [sys.executable, "-m", "kruskal.experiments.speed_worker", task]
+    command = [sys.executable, "-m", "kruskal.experiments.speed.worker", task]
     done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True)
     if done.returncode < 0:
         raise WorkerFailed(f"ended by signal {-done.returncode}, perhaps for want of memory")
@@ -76,7 +76,7 @@ def quality(request: dict[str, Any]) -> dict[str, Any]:
     reassembled draw, and the mean of the later half of the draws, which is what a run of that length with
     half of it as burn-in would return.
     """
-    from kruskal.experiments.speed_phases import compile_kernels
+    from kruskal.experiments.speed.phases import compile_kernels
     from kruskal.report import psnr
 
     plan = Plan(**request["plan"])
