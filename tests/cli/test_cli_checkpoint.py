@@ -203,8 +203,11 @@ def test_a_real_process_is_stopped_and_resumed(cli, damaged, tmp_path, blow, see
     expected = contents(tmp_path)
     for name in OUTPUTS:
         (tmp_path / name).unlink()
-    command = [sys.executable, "-c", "import sys; from kruskal.cli import main; sys.exit(main())", *long_run]
-    command += ["--checkpoint", "run", "--checkpoint-seconds", "0"]
+    program = (  # a parent in the background may have told us to ignore Ctrl-C
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from kruskal.cli import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", program, *long_run, "--checkpoint", "run", "--checkpoint-seconds", "0"]
     process = subprocess.Popen(
         command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -1,6 +1,6 @@
 """The model written down a second time, slowly: its prior, one log joint density, and every conditional.
 
-Everything follows METHODS sections 0 and 1 in float64 and plain loops; nothing is taken from the package. The
+Everything follows docs/model.md in float64 and plain loops; nothing is taken from the package. The
 tests compare the package with this file, and this file's conditionals with its log joint density.
 
 Gammas are Gamma(shape, rate). Entries of an item are flattened in C order.
@@ -15,7 +15,7 @@ from scipy.special import betaln, expit, gammaln
 
 
 class Priors(NamedTuple):
-    """Hyper-parameters of (0.4) and (0.5); the defaults are proper and informative (METHODS 7.2)."""
+    """Hyper-parameters of (0.4) and (0.5); the defaults are proper and informative."""
 
     usage: tuple[float, float] = (3.0, 3.0)  # a_pi, b_pi
     noise: tuple[float, float] = (5.0, 5.0)  # c, d

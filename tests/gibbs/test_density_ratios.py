@@ -1,4 +1,4 @@
-"""Every conditional agrees with the joint density; the paper's misprints do not (METHODS 7.1 and 9).
+"""Every conditional agrees with the joint density; the paper's misprints do not.
 
 For a conditional p(v | rest) and two values of v, log p(v') - log p(v) must equal the difference of the log
 joint densities. The package's own parameters are used where it hands them out; the formulas that live inside

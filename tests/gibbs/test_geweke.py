@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from kruskal.gibbs import precision, shrinkage
+from kruskal.gibbs import moves, precision, shrinkage
 from tests.gibbs.geweke import SETTINGS, describe, z_scores
 
 SWEEPS = int(os.environ.get("KRUSKAL_GEWEKE_SWEEPS", "16000"))
@@ -41,11 +41,17 @@ def without_half_in_precisions(monkeypatch):
     monkeypatch.setattr(precision, "precision_conditional", wrong)
 
 
+def without_half_in_the_balance_of_factors(monkeypatch):
+    right = moves.draw_log_scale
+    monkeypatch.setattr(moves, "draw_log_scale", lambda p, a, b, random: right(2.0 * p, a, b, random))
+
+
 @pytest.mark.parametrize(
     "mutation, name",
     [
         (without_half_in_delta, "kfa"),
         (without_half_in_precisions, "bpfa-masked"),
+        (without_half_in_the_balance_of_factors, "kfa-masked"),
     ],
 )
 def test_a_missing_factor_is_caught(mutation, name, monkeypatch):

@@ -1,4 +1,4 @@
-"""Limits in which two ways must give one result (METHODS 7.4)."""
+"""Limits in which two ways must give one result."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-r"""Atoms: d_k given the statistics of the data, Gaussian (BPFA) or Kruskal (KFA)   (METHODS 1.1 to 1.4).
+r"""Atoms: d_k given the statistics of the data, Gaussian (BPFA) or Kruskal (KFA).
 
 Gaussian:  d_ik ~ N(p_ik / (P + q_ik), 1 / (P + q_ik)).
 

@@ -1,4 +1,4 @@
-r"""Codes: z_kn and s_kn of every item, given the atoms   (METHODS 1.7).
+r"""Codes: z_kn and s_kn of every item, given the atoms.
 
 With the residual without atom k, x~_n = x_n - sum_{k' != k} d_k' w_k'n, and the mask omega,
 

@@ -1,4 +1,4 @@
-r"""Moves along directions in which the likelihood does not change   (METHODS section 2).
+r"""Moves along directions in which the likelihood does not change.
 
 Plain Gibbs steps creep along these ridges; a draw of the scale from its own conditional jumps along them.
 All are exact: generalised Gibbs steps (Liu and Sabatti 2000) or Metropolis steps.
