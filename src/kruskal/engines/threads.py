@@ -1,6 +1,7 @@
 """Shards on the threads of one machine."""
 
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -38,25 +39,45 @@ class ThreadEngine:
         self.n_observed = sum(shard.n_observed for shard in self.shards)
         self.complete = items.complete
         self.dtype = items.flat.dtype
-        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 and self.n_shards > 1 else None
+        self._waiting: deque[int] = deque()
+        many = self.threads > 1 and self.n_shards > 1
+        self._pool = ThreadPoolExecutor(self.threads - 1) if many else None
         self._limits = threadpool_limits(limits=1, user_api="blas")
 
     def map(self, function: Callable[[Shard], T]) -> list[T]:
         """``function`` of every shard, in the order of the shards."""
         if self._pool is None:
             return [function(shard) for shard in self.shards]
-        return list(self._pool.map(function, self.shards))
+        results: dict[int, T] = {}
+        self._waiting.extend(range(self.n_shards))
+
+        def work() -> None:
+            """Take shards as long as there are any: few tasks, and no thread waits for a slower one."""
+            while self._waiting:
+                try:
+                    i = self._waiting.popleft()
+                except IndexError:  # another thread was faster
+                    return
+                results[i] = function(self.shards[i])
+
+        helpers = [self._pool.submit(work) for _ in range(min(self.threads, self.n_shards) - 1)]
+        work()
+        for helper in helpers:
+            helper.result()
+        return [results[i] for i in range(self.n_shards)]
 
     def drain(self) -> None:
         """Wait until no thread works on a shard any more, after `map` was interrupted."""
+        self._waiting.clear()
         if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = ThreadPoolExecutor(self.threads)
+            self._pool.shutdown()
+            self._pool = ThreadPoolExecutor(self.threads - 1)
 
     def close(self) -> None:
         """Stop the threads and give BLAS its own back."""
+        self._waiting.clear()
         if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+            self._pool.shutdown()
         self._limits.restore_original_limits()
 
     def __enter__(self) -> "ThreadEngine":

@@ -149,12 +149,10 @@ def _block(
 
 
 def sum_in_order(parts: list):
-    """Add NamedTuples of arrays or numbers field by field, from the first to the last."""
-    kind = type(parts[0])
+    """Add NamedTuples of arrays or numbers, first to last; the arrays of the first are used up."""
     totals = []
-    for field in zip(*parts):
-        total = field[0]
-        for part in field[1:]:
-            total = total + part
+    for total, *others in zip(*parts):
+        for part in others:
+            total += part
         totals.append(total)
-    return kind(*totals)
+    return type(parts[0])(*totals)
