@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-SMALLEST, LARGEST = 1e-30, 1e15
-"""Precisions are kept inside this range, so that constant or noise-free data cannot overflow."""
+SMALLEST, LARGEST = 1e-12, 1e15
+"""Precisions are kept inside this range: data are scaled to about 1, and what follows must not overflow."""
 
 
 class GammaPrior(NamedTuple):
