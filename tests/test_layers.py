@@ -1,4 +1,4 @@
-"""Imports point downwards only (DESIGN section 3).
+"""Imports point downwards only (docs/design.md).
 
 data, patches, tensor, random <- gibbs <- models <- engines <- settings, restore <- report, experiments <- cli
 """
@@ -17,15 +17,14 @@ LAYERS = [
     {"gibbs"},
     {"models"},
     {"engines"},
-    {"settings", "restore", "estimators"},
+    {"settings", "restoration", "restore"},
     {"report", "experiments"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 WITHIN = {
+    ("restore", "restoration"),
     ("restore", "settings"),
-    ("estimators", "restore"),
-    ("estimators", "settings"),
     ("experiments", "report"),
 }
 """Imports between parts of one layer that are wanted."""

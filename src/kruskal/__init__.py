@@ -16,7 +16,7 @@ _HOME = {
     "BPFA": "kruskal.models",
     "InputError": "kruskal.errors",
     "KFA": "kruskal.models",
-    "Restoration": "kruskal.restore",
+    "Restoration": "kruskal.restoration",
     "denoise": "kruskal.restore",
     "expected_rank": "kruskal.tensor",
     "generic_rank": "kruskal.tensor",

@@ -1,4 +1,6 @@
-"""The one exception that a user's mistake raises."""
+"""The one exception that a user's mistake raises, and the check that is needed everywhere."""
+
+from typing import Any
 
 
 class InputError(ValueError):
@@ -7,3 +9,16 @@ class InputError(ValueError):
     The sentence names the argument, what was given and what is expected. The command line prints it as it
     is and exits with status 2.
     """
+
+
+def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """``value`` as an int from ``least`` to ``most``, or an InputError that names the argument."""
+    try:
+        sound = not isinstance(value, bool) and int(value) == value and value >= least
+        sound = sound and (most is None or value <= most)
+    except (TypeError, ValueError, OverflowError):
+        sound = False
+    if not sound:
+        end = f"at least {least}" if most is None else f"{least} to {most}"
+        raise InputError(f"{name} must be a whole number of {end}, not {value!r}")
+    return int(value)

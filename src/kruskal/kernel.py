@@ -22,7 +22,11 @@ _ROOMS = ("gibbs", "patches", "random", "tensor")
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function`` with numba on its first call, without the interpreter lock, cached on disk."""
-    dispatcher: Any = njit(cache=True, nogil=True, fastmath=_RELAXED, error_model="numpy")(function)
+    dispatcher: Any = njit(nogil=True, fastmath=_RELAXED, error_model="numpy")(function)
+    try:
+        dispatcher.enable_caching()
+    except RuntimeError:  # no folder that can be written: compile in every process
+        return dispatcher
     dispatcher._cache._cache_file._source_stamp = _stamp()
     return dispatcher
 

@@ -1,16 +1,16 @@
 """Restoring an array: what most people call."""
 
-import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kruskal.data import Scaling, atomic_path, observed_entries, rough_noise
+from kruskal.data import Scaling, observed_entries, rough_noise
 from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.chain import Chain
 from kruskal.engines.progress import Progress, Silent
@@ -18,52 +18,11 @@ from kruskal.engines.threads import ThreadEngine, check_threads
 from kruskal.errors import InputError
 from kruskal.kernel import watch_compilation
 from kruskal.patches import cut
+from kruskal.restoration import Restoration
 from kruskal.settings import Settings, resolve
 
 RANK_TOLERANCE = 0.01
 _COMPILING = "compiling the kernels: the first run of an installation does this once, for about half a minute"
-
-
-@dataclass(frozen=True)
-class Restoration:
-    """A restored array and what was learned on the way.
-
-    Attributes
-    ----------
-    mean, std : arrays of the input's shape, in its units. ``std`` is the uncertainty of an entry: its spread
-        over the kept draws and, in part, over the overlapping items; it does not include the noise.
-    noise_std : inferred standard deviation of the noise, in the input's units
-    dictionary : (K, m_1, .., m_T) atoms of the last draw, in scaled units
-    ranks : (K,) rank of each atom at a relative tolerance of 1 % (-1: not defined, BPFA of order not 2)
-    usage : (K,) mean share of the items that use each atom over the kept draws; 0 marks an unused atom
-    trace : one value per sweep: noise_std (input's units), code_std, active_per_item, atoms_used, alpha
-    settings : all options of the run, resolved
-    n_items : number of patches;  threads, seconds : how it was run
-    """
-
-    mean: np.ndarray
-    std: np.ndarray
-    noise_std: float
-    dictionary: np.ndarray
-    ranks: np.ndarray
-    usage: np.ndarray
-    trace: dict[str, np.ndarray]
-    settings: dict[str, Any]
-    n_items: int
-    threads: int = field(compare=False)
-    seconds: float = field(compare=False)
-
-    def save(self, path: str | Path) -> None:
-        """Write everything but the timing to an npz file; the same run gives the same bytes."""
-        path = Path(path)
-        if path.suffix.lower() != ".npz":
-            raise InputError(f"path must end in .npz, not {path.name!r}")
-        arrays = {f"trace_{name}": values for name, values in self.trace.items()}
-        for name in ("mean", "std", "noise_std", "dictionary", "ranks", "usage", "n_items"):
-            arrays[name] = np.asarray(getattr(self, name))
-        arrays["settings"] = np.asarray(json.dumps(self.settings))
-        with atomic_path(path) as temporary:
-            np.savez(temporary, **arrays)  # type: ignore[arg-type]
 
 
 def inpaint(
@@ -104,9 +63,12 @@ def inpaint(
     alpha : "sample", "map" or a number: how the shrinkage of the ranks is learned
     codes : "collapsed" or "uncollapsed" draws of the codes
     channels : "keep" takes the last axis whole into every patch, "cut" cuts it like the others
-    usage_prior : (a_pi, b_pi) of the beta process; larger b_pi is sparser (default K, N / 8; paper K, 1)
-    seed : everything random follows from it; the result does not depend on ``threads``
-    checkpoint : folder for the state of the run, written every ``checkpoint_seconds``; see `resume`
+    usage_prior : (a_pi, b_pi) of the beta process; a larger b_pi is sparser (default: the paper's K, 1; for
+        noisy data K, N / 8)
+    seed : everything random follows from it
+    threads : number of threads (default: all cores); the result does not depend on it
+    checkpoint : folder for the state of the run; `resume` goes on from it
+    checkpoint_seconds : how often it is written
     progress : told how far the run is
 
     Returns
@@ -132,14 +94,16 @@ def inpaint(
         sweeps=sweeps, burn_in=burn_in, start=start, alpha=alpha, codes=codes, channels=channels,
         usage_prior=usage_prior, seed=seed, noise=None if noise is None else noise / scaling.scale,
     )  # fmt: skip
-    threads = check_threads(threads)
-    if not checkpoint_seconds >= 0:
-        raise InputError(f"checkpoint_seconds must not be negative: {checkpoint_seconds!r} was given")
-    directory = None if checkpoint is None else Path(checkpoint)
-    if directory is not None:
-        header = settings.to_json() | {"checkpoint_seconds": float(checkpoint_seconds)}
-        checkpoints.begin(directory, values, mask, header)
-    return _run(values, mask, settings, threads, progress, directory, checkpoint_seconds)
+    run = _Run(
+        settings,
+        check_threads(threads),
+        progress or Silent(),
+        None if checkpoint is None else _path("checkpoint", checkpoint),
+        _seconds("checkpoint_seconds", checkpoint_seconds),
+    )
+    if run.directory is not None:
+        checkpoints.begin(run.directory, values, mask, run.header())
+    return run.restore(values, mask)
 
 
 def denoise(x: Any, **options: Any) -> Restoration:
@@ -151,19 +115,40 @@ def resume(
     directory: str | Path, *, threads: int | None = None, progress: Progress | None = None
 ) -> Restoration:
     """Go on with a run that was given ``checkpoint=directory``; it ends as an uninterrupted run would."""
-    directory = Path(directory)
+    directory = _path("directory", directory)
     threads = check_threads(threads)
     saved = checkpoints.load(directory)
-    options = dict(saved.settings)
-    seconds = options.pop("checkpoint_seconds")
-    settings = Settings.from_json(options)
-    mask = np.ones(saved.values.shape, bool) if saved.observed is None else saved.observed
-    return _run(saved.values, mask, settings, threads, progress, directory, seconds, saved.header)
+    try:
+        seconds = _seconds("checkpoint_seconds", saved.settings.pop("checkpoint_seconds"))
+        settings = Settings.from_json(saved.settings)
+    except (TypeError, KeyError) as error:
+        raise InputError(f"checkpoint folder {directory} cannot be read: its settings are damaged") from error
+    run = _Run(settings, threads, progress or Silent(), directory, seconds)
+    return run.restore(saved.values, saved.observed, saved.header)
+
+
+def _path(name: str, value: Any) -> Path:
+    if not isinstance(value, (str, Path)):
+        raise InputError(f"{name} must be the path of a folder, not {value!r}")
+    return Path(value)
+
+
+def _seconds(name: str, value: Any) -> float:
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        seconds = -1.0
+    if not seconds >= 0.0:
+        raise InputError(f"{name} must be a number of at least 0, not {value!r}")
+    return seconds
 
 
 def _numeric(x: Any) -> np.ndarray:
     """The array without its mask, if it holds real numbers."""
-    values = np.ma.getdata(x) if isinstance(x, np.ma.MaskedArray) else np.asarray(x)
+    try:
+        values = np.ma.getdata(x) if isinstance(x, np.ma.MaskedArray) else np.asarray(x)
+    except ValueError as error:
+        raise InputError("x must be an array: the lists given have different lengths") from error
     if values.dtype.kind not in "buif":
         raise InputError(f"x must hold real numbers, not {values.dtype}")
     if values.ndim == 0 or values.size == 0:
@@ -178,78 +163,81 @@ def _refuse_constant(seen: np.ndarray) -> None:
         )
 
 
-def _run(
-    values: np.ndarray,
-    observed: np.ndarray,
-    settings: Settings,
-    threads: int,
-    progress: Progress | None,
-    directory: Path | None,
-    checkpoint_seconds: float,
-    header: dict[str, Any] | None = None,
-) -> Restoration:
-    """Make the sweeps that are not made yet, and read off the result."""
-    began = time.perf_counter()
-    progress = progress or Silent()
-    scaling = Scaling.fit(values, observed)
-    items = cut(scaling.forward(np.where(observed, values, 0)), observed, settings.grid)
-    kept_settings = settings.to_json() | {"checkpoint_seconds": float(checkpoint_seconds)}
-    with watch_compilation(partial(progress.note, _COMPILING)), ThreadEngine(items, threads) as engine:
-        chain = Chain.begin(
-            settings.build_model(), engine, items, settings.start, settings.seed, settings.burn_in
-        )
-        if header is not None and directory is not None:
-            checkpoints.restore(directory, header, chain)
-        progress.start(settings.sweeps, chain.done)
+@dataclass(frozen=True)
+class _Run:
+    """One run: what it is told, where its state is kept, who is told how far it is."""
+
+    settings: Settings
+    threads: int
+    progress: Progress
+    directory: Path | None
+    checkpoint_seconds: float
+
+    def header(self) -> dict[str, Any]:
+        """What a checkpoint says of the run."""
+        return self.settings.to_json() | {"checkpoint_seconds": self.checkpoint_seconds}
+
+    def restore(
+        self, values: np.ndarray, observed: np.ndarray, saved: dict[str, Any] | None = None
+    ) -> Restoration:
+        """Make the sweeps that are not made yet, and read off the result."""
+        began = time.perf_counter()
+        settings = self.settings
+        scaling = Scaling.fit(values, observed)
+        items = cut(scaling.forward(np.where(observed, values, 0)), observed, settings.grid)
+        with ExitStack() as stack:
+            if self.directory is not None:
+                stack.enter_context(checkpoints.locked(self.directory))
+            stack.enter_context(watch_compilation(partial(self.progress.note, _COMPILING)))
+            engine = stack.enter_context(ThreadEngine(items, self.threads))
+            model = settings.build_model()
+            chain = Chain.begin(model, engine, items, settings.start, settings.seed, settings.burn_in)
+            if saved is not None and self.directory is not None:
+                checkpoints.restore(self.directory, saved, chain)
+            self.progress.start(settings.sweeps, chain.done)
+            stack.callback(self.progress.stop)
+            self._sweep_to_the_end(chain, scaling)
+            return self._read_off(chain, scaling, engine.n_items, time.perf_counter() - began)
+
+    def _sweep_to_the_end(self, chain: Chain, scaling: Scaling) -> None:
+        saved_at = time.monotonic()
         try:
-            _sweep_to_the_end(
-                chain, settings.sweeps, scaling, progress, directory, checkpoint_seconds, kept_settings
-            )
-        finally:
-            progress.stop()
-        return _read_off(chain, scaling, settings, threads, time.perf_counter() - began)
+            while chain.done < self.settings.sweeps:
+                chain.advance()
+                shown = {name: float(values[-1]) for name, values in chain.trace().items()}
+                shown["noise_std"] *= scaling.scale
+                self.progress.update(chain.done, shown)
+                if time.monotonic() - saved_at >= self.checkpoint_seconds:
+                    self._save(chain)
+                    saved_at = time.monotonic()
+        except KeyboardInterrupt:
+            self._save(chain)
+            raise
+        self._save(chain)
 
+    def _save(self, chain: Chain) -> None:
+        """Write a checkpoint, if asked for. A failure is told and does not cost the run."""
+        if self.directory is not None:
+            try:
+                checkpoints.save(self.directory, chain, self.header())
+            except InputError as error:
+                self.progress.note(f"no checkpoint could be written after sweep {chain.done}: {error}")
 
-def _sweep_to_the_end(
-    chain: Chain, sweeps: int, scaling: Scaling, progress: Progress, directory: Path | None, every: float,
-    settings: dict[str, Any],
-) -> None:  # fmt: skip
-    saved_at = time.monotonic()
-    try:
-        while chain.done < sweeps:
-            chain.advance()
-            shown = {name: values[-1] for name, values in chain.trace.items()}
-            shown["noise_std"] *= scaling.scale
-            progress.update(chain.done, shown)
-            if directory is not None and time.monotonic() - saved_at >= every:
-                checkpoints.save(directory, chain, settings)
-                saved_at = time.monotonic()
-    except KeyboardInterrupt:
-        if directory is not None:
-            checkpoints.save(directory, chain, settings)
-        raise
-    if directory is not None:
-        checkpoints.save(directory, chain, settings)
-
-
-def _read_off(
-    chain: Chain, scaling: Scaling, settings: Settings, threads: int, seconds: float
-) -> Restoration:
-    shape = settings.array_shape
-    trace = {name: np.asarray(values) for name, values in chain.trace.items()}
-    if settings.model == "bpfa":
-        del trace["alpha"]
-    trace["noise_std"] = scaling.inverse_std(trace["noise_std"])
-    return Restoration(
-        mean=scaling.inverse(chain.moments.mean).reshape(shape),
-        std=scaling.inverse_std(np.sqrt(chain.moments.variance())).reshape(shape),
-        noise_std=float(trace["noise_std"][settings.burn_in :].mean()),
-        dictionary=chain.state.dictionary.reshape(-1, *settings.patch_shape),
-        ranks=chain.model.ranks(chain.state, RANK_TOLERANCE),
-        usage=chain.usage / (chain.moments.draws * chain.engine.n_items),
-        trace=trace,
-        settings=settings.to_json(),
-        n_items=chain.engine.n_items,
-        threads=threads,
-        seconds=seconds,
-    )
+    def _read_off(self, chain: Chain, scaling: Scaling, n_items: int, seconds: float) -> Restoration:
+        settings, now, trace = self.settings, chain.now, chain.trace()
+        if settings.model == "bpfa":
+            del trace["alpha"]
+        trace["noise_std"] = scaling.inverse_std(trace["noise_std"])
+        return Restoration(
+            mean=scaling.inverse(now.moments.mean).reshape(settings.array_shape),
+            std=scaling.inverse_std(np.sqrt(now.moments.variance())).reshape(settings.array_shape),
+            noise_std=float(trace["noise_std"][settings.burn_in :].mean()),
+            dictionary=now.state.dictionary.reshape(-1, *settings.patch_shape),
+            ranks=chain.model.ranks(now.state, RANK_TOLERANCE),
+            usage=now.usage / (now.moments.draws * n_items),
+            trace=trace,
+            settings=settings.to_json(),
+            n_items=n_items,
+            threads=self.threads,
+            seconds=seconds,
+        )

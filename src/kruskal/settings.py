@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kruskal.errors import InputError
+from kruskal.errors import InputError, whole_number
 from kruskal.gibbs.start import check_start
 from kruskal.gibbs.usage import UsagePrior
 from kruskal.models import BPFA, KFA, Model
@@ -17,7 +17,8 @@ MODELS = ("kfa", "bpfa")
 CODES = ("collapsed", "uncollapsed")
 CHANNELS = ("keep", "cut")
 _PATCH_SIDES = {1: 64, 2: 8, 3: 6, 4: 4, 5: 3}
-_MOST_ITEMS = 250_000
+_MOST_ITEMS, _FEW_ITEMS = 250_000, 50
+_MOST_ENTRIES = 1_024
 _MOST_ATOMS = 65_535  # codes store the atom in 16 bits
 _NOISY = 0.025  # 6 grey levels of 256
 _RANK_CLEAN, _RANK_NOISY = 2, 4
@@ -108,8 +109,8 @@ def resolve(
     n_entries = math.prod(grid.patch_shape)
     if n_atoms is None:
         n_atoms = min(256 if n_entries <= 160 else 512, max(grid.n_items, 2))
-    n_sweeps = _whole("sweeps", _DEFAULT_SWEEPS if sweeps is None else sweeps, 1)
-    n_burn_in = _whole("burn_in", n_sweeps // 2 if burn_in is None else burn_in, 0)
+    n_sweeps = whole_number("sweeps", _DEFAULT_SWEEPS if sweeps is None else sweeps, 1)
+    n_burn_in = whole_number("burn_in", n_sweeps // 2 if burn_in is None else burn_in, 0)
     if n_burn_in >= n_sweeps:
         raise InputError(f"burn_in must be smaller than sweeps: {n_burn_in} was given with {n_sweeps} sweeps")
     return Settings(
@@ -117,7 +118,7 @@ def resolve(
         array_shape=grid.array_shape,
         patch_shape=grid.patch_shape,
         stride=grid.stride,
-        n_atoms=_whole("n_atoms", n_atoms, 1, _MOST_ATOMS),
+        n_atoms=whole_number("n_atoms", n_atoms, 1, _MOST_ATOMS),
         rank=_check_rank(rank, grid.patch_shape, noisy) if model == "kfa" else 0,
         sweeps=n_sweeps,
         burn_in=n_burn_in,
@@ -130,19 +131,27 @@ def resolve(
 
 
 def default_patch_shape(array_shape: Sequence[int], channels: str | None = None) -> tuple[int, ...]:
-    """A patch for an array of this shape: a cube of 60 to 260 entries, short axes and channels kept whole.
+    """A patch for an array of this shape: a cube of about 60 to 260 entries, short axes and channels whole.
 
     The last of three or more axes counts as channels when ``channels`` is "keep", or by itself when it has at
-    most four entries and ``channels`` is not "cut".
+    most four entries, another axis has more, and ``channels`` is not "cut". Many channels make the cube
+    smaller (at most 1,024 entries if possible), a small array makes it at most half as long as each axis.
     """
-    order = len(array_shape)
-    kept = order >= 3 and (channels == "keep" or (channels is None and array_shape[-1] <= 4))
-    long_axes = sum(size > 1 for size in (array_shape[:-1] if kept else array_shape))
-    side = _PATCH_SIDES.get(max(long_axes, 1), 2)
-    patch = [min(side, size) for size in array_shape]
-    if kept:
-        patch[-1] = array_shape[-1]
-    return tuple(patch)
+    kept = len(array_shape) >= 3 and (
+        channels == "keep" or (channels is None and array_shape[-1] <= 4 < max(array_shape[:-1]))
+    )
+    cut_axes = array_shape[:-1] if kept else array_shape
+    whole = array_shape[-1:] if kept else ()
+    side = _PATCH_SIDES.get(max(sum(size > 1 for size in cut_axes), 1), 2)
+
+    def patch() -> tuple[int, ...]:
+        return (*(min(side, size) for size in cut_axes), *whole)
+
+    while math.prod(patch()) > _MOST_ENTRIES and side > 2:
+        side -= 1
+    if Grid(tuple(array_shape), patch(), (1,) * len(array_shape)).n_items >= _FEW_ITEMS:
+        return patch()
+    return (*(min(side, (size + 1) // 2) for size in cut_axes), *whole)
 
 
 def _default_stride(grid: Grid) -> tuple[int, ...]:
@@ -160,7 +169,7 @@ def _check_rank(rank: int | str, patch_shape: tuple[int, ...], noisy: bool) -> i
         return min(_RANK_NOISY if noisy else _RANK_CLEAN, most)
     if isinstance(rank, str):
         raise InputError(f"rank must be 'auto' or a whole number of at least 1, not {rank!r}")
-    number = _whole("rank", rank, 1)
+    number = whole_number("rank", rank, 1)
     if number > most:
         shape = "x".join(map(str, patch_shape))
         raise InputError(f"rank {number} is not possible: no tensor of shape {shape} has a rank above {most}")
@@ -168,7 +177,7 @@ def _check_rank(rank: int | str, patch_shape: tuple[int, ...], noisy: bool) -> i
 
 
 def _check_alpha(alpha: str | float) -> str | float:
-    if alpha in ("sample", "map"):
+    if isinstance(alpha, str) and alpha in ("sample", "map"):
         return alpha
     try:
         value = float(alpha)
@@ -196,14 +205,3 @@ def _check_usage_prior(
 def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
-
-
-def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    try:
-        sound = not isinstance(value, bool) and int(value) == value and value >= least
-    except (TypeError, ValueError, OverflowError):
-        sound = False
-    if not sound or (most is not None and value > most):
-        end = f"at least {least}" if most is None else f"{least} to {most}"
-        raise InputError(f"{name} must be a whole number of {end}, not {value!r}")
-    return int(value)

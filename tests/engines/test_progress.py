@@ -78,6 +78,17 @@ def test_pace_leaves_out_the_first_sweep():
     assert pace.seconds_left(2) == pytest.approx(18.0)
 
 
+def test_pace_follows_the_last_sweeps():
+    clock = Clock()
+    pace = progress.Pace(200, clock)
+    for sweep in range(1, 101):
+        clock.now += 1.0 if sweep <= 80 else 5.0
+        left = pace.seconds_left(sweep)
+        if sweep == 80:
+            assert left == pytest.approx(120.0)
+    assert left == pytest.approx(500.0)  # the mean of all sweeps would say 181
+
+
 def test_note_before_start_goes_to_standard_error(capsys):
     progress.LogLines().note("compiling the kernels")
     captured = capsys.readouterr()

@@ -14,8 +14,6 @@ from kruskal.random.philox import philox
 from tests.gibbs import reference as ref
 from tests.gibbs.reference import World
 
-REFINED = 1 << 16  # added to a stream's number for its second set of words
-
 
 def word_in_row(j: int, width: int, item: int, sweep: int, stream: int, seed: int) -> int:
     """Word j of a row of `fill_words`: word q of counter c, where j = q width / 4 + c."""
@@ -31,7 +29,7 @@ def pair_uniform(k: int, n_atoms: int, item: int, sweep: int, seed: int) -> floa
     """The uniform that decides on z of (item, atom k) in the collapsed draw."""
     word = word_in_row(k, padded(n_atoms), item, sweep, int(Stream.CODES), seed)
     if word == 0:  # the lowest of 2^32 cells is divided once more
-        word = int(philox(k, item, sweep, int(Stream.CODES) + REFINED, *key_of(seed))[0])
+        word = int(philox(k, item, sweep, int(Stream.REFINED), *key_of(seed))[0])
         return (word + 0.5) / 2.0**64
     return (word + 0.5) / 2.0**32
 
@@ -68,7 +66,7 @@ def draw_item(
             deviate = slab_normal(n_used, item, sweep, seed) if used else 0.0
         else:
             words = philox(k, item, sweep, int(Stream.CODES), *key_of(seed))
-            more = philox(k, item, sweep, int(Stream.CODES) + REFINED, *key_of(seed))
+            more = philox(k, item, sweep, int(Stream.PRIOR_SLABS), *key_of(seed))
             prior = float(ndtri(uniform_52(more[2], more[3]))) / math.sqrt(code_precision)
             slab = before if before != 0.0 else prior
             probability = expit(ref.logit_uncollapsed(usage[k], slab, c, linear))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kruskal.errors import InputError
-from kruskal.tensor import default_rank, expected_rank, generic_rank, maximal_rank
+from kruskal.tensor import expected_rank, generic_rank, maximal_rank
 
 PRIME = 2_147_483_647
 
@@ -85,10 +85,9 @@ def test_ranks_of_known_shapes(shape, expected, generic):
 
 
 def test_default_and_maximal_rank():
-    assert default_rank((8, 8)) == 7 and default_rank((5,)) == 1 and default_rank((5, 5, 5, 5)) == 36
     assert maximal_rank((8, 8)) == 8 and maximal_rank((5, 50, 4)) == 20 and maximal_rank((9,)) == 1
     for shape in SMALL:
-        assert default_rank(shape) <= expected_rank(shape) <= generic_rank(shape) <= maximal_rank(shape)
+        assert 1 <= expected_rank(shape) <= generic_rank(shape) <= maximal_rank(shape)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (-1,), (2.5, 2), (True, 2)])

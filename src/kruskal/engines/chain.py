@@ -2,20 +2,19 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.engines.threads import ThreadEngine
 from kruskal.gibbs.local import Codes, Shard
-from kruskal.models import Global, Model
+from kruskal.models import Engine, Global, Model
 from kruskal.patches import Items, RunningMoments, Slab, cover, item_weights, scatter
 
 TRACED = ("noise_std", "code_std", "active_per_item", "atoms_used", "alpha")
 
 
-@dataclass
-class Chain:
-    """A Gibbs chain on an engine, with everything that is learned along the way.
+class Progressed(NamedTuple):
+    """All that a sweep changes, in one piece: it is replaced as a whole or not at all.
 
     Attributes
     ----------
@@ -23,71 +22,91 @@ class Chain:
     state : global state;  codes : local state, one `Codes` per shard
     moments : running moments of the reassembled array over the kept draws, in scaled units
     usage : (K,) sum over the kept draws of the number of items that use each atom
-    trace : one list per name of `TRACED`, one value per sweep
+    trace : (done, len(TRACED)) one row per sweep
     """
 
+    done: int
+    state: Global
+    codes: tuple[Codes, ...]
+    moments: RunningMoments
+    usage: np.ndarray
+    trace: np.ndarray
+
+
+@dataclass
+class Chain:
+    """A Gibbs chain on an engine, with everything that is learned along the way."""
+
     model: Model
-    engine: ThreadEngine
+    engine: Engine
     seed: int
     burn_in: int
     cover: np.ndarray
-    state: Global
-    moments: RunningMoments
-    usage: np.ndarray
-    trace: dict[str, list[float]]
-    done: int = 0
+    now: Progressed
 
     @classmethod
     def begin(
-        cls, model: Model, engine: ThreadEngine, items: Items, start: str, seed: int, burn_in: int
+        cls, model: Model, engine: Engine, items: Items, start: str, seed: int, burn_in: int
     ) -> "Chain":
         """A chain at its start: no sweep made."""
         counts = np.concatenate(engine.map(Shard.observed_counts))
         weights = cover(items, item_weights(counts), len(items.flat))
-        return cls(
-            model, engine, seed, burn_in, weights, model.start(start, items, seed),
-            RunningMoments.zero(len(items.flat)), np.zeros(model.n_atoms), {name: [] for name in TRACED},
-        )  # fmt: skip
+        first = Progressed(
+            done=0,
+            state=model.start(start, items, seed),
+            codes=tuple(engine.map(_codes_of)),
+            moments=RunningMoments.zero(len(items.flat)),
+            usage=np.zeros(model.n_atoms),
+            trace=np.zeros((0, len(TRACED))),
+        )
+        return cls(model, engine, seed, burn_in, weights, first)
 
     @property
-    def codes(self) -> list[Codes]:
-        """Codes of every shard."""
-        return [shard.codes for shard in self.engine.shards]
+    def done(self) -> int:
+        """Number of sweeps made."""
+        return self.now.done
 
-    @codes.setter
-    def codes(self, codes: list[Codes]) -> None:
-        for shard, part in zip(self.engine.shards, codes, strict=True):
-            shard.codes = part
+    def go_on_from(self, saved: Progressed) -> None:
+        """Put another state, such as a saved one, in the place of the present one."""
+        self.engine.put_codes(saved.codes)
+        self.now = saved
+
+    def trace(self) -> dict[str, np.ndarray]:
+        """The trace by name: one value per sweep."""
+        return dict(zip(TRACED, self.now.trace.T))
 
     def advance(self) -> None:
         """Make one sweep; keep the draw if burn-in is over.
 
-        Either all of it happens or, when interrupted, none: the state from before the sweep is put back.
+        Either all of it happens or, when interrupted, none: codes are replaced by a sweep, never changed, so
+        those from before can be put back, and the rest is replaced by one assignment.
         """
-        before = self.codes
+        before = self.now
         try:
-            state, report = self.model.sweep(self.state, self.engine, self.seed, self.done + 1)
-            slabs: list[Slab] = []
-            if self.done >= self.burn_in:
+            state, report = self.model.sweep(before.state, self.engine, self.seed, before.done + 1)
+            moments, usage = before.moments, before.usage
+            if before.done >= self.burn_in:
                 dictionary = state.dictionary.astype(self.engine.dtype)
                 slabs = self.engine.map(partial(_scatter_shard, dictionary=dictionary))
+                moments, usage = moments.with_draw(slabs, self.cover), usage + report.counts
+            row = {
+                "noise_std": state.noise_precision**-0.5,
+                "code_std": state.code_precision**-0.5,
+                "active_per_item": report.active_per_item,
+                "atoms_used": (report.counts > 0).sum(),
+                "alpha": state.alpha,
+            }
+            trace = np.vstack([before.trace, [float(row[name]) for name in TRACED]])
+            codes = tuple(self.engine.map(_codes_of))
         except BaseException:
             self.engine.drain()
-            self.codes = before
+            self.engine.put_codes(before.codes)
             raise
-        self.state = state
-        self.done += 1
-        if slabs:
-            self.moments.add(slabs, self.cover)
-            self.usage = self.usage + report.counts
-        for name, value in {
-            "noise_std": state.noise_precision**-0.5,
-            "code_std": state.code_precision**-0.5,
-            "active_per_item": report.active_per_item,
-            "atoms_used": float((report.counts > 0).sum()),
-            "alpha": state.alpha,
-        }.items():
-            self.trace[name].append(float(value))
+        self.now = Progressed(before.done + 1, state, codes, moments, usage, trace)
+
+
+def _codes_of(shard: Shard) -> Codes:
+    return shard.codes
 
 
 def _scatter_shard(shard: Shard, dictionary: np.ndarray) -> Slab:

@@ -3,40 +3,46 @@
     input.npz           the array and which entries are observed, as they were given
     state.json          header: format version, settings, sweeps made, name of the state file
     state-<sweep>.npz   global state, sparse codes, moments, trace
+    lock                there while a process works on the run
 
 Files are written aside and renamed; the header is renamed last, so it always points to a whole state. Nothing
 is pickled.
 """
 
 import json
+import os
+import re
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kruskal.data import atomic_path
-from kruskal.engines.chain import Chain
+from kruskal.engines.chain import TRACED, Chain, Progressed
 from kruskal.errors import InputError
 from kruskal.gibbs.local import Codes
 from kruskal.models import Global
 from kruskal.patches import RunningMoments
 
 FORMAT = 1
-_HEADER = "state.json"
-_INPUT = "input.npz"
+_HEADER, _INPUT, _LOCK = "state.json", "input.npz", "lock"
+_OURS = re.compile(r"input\.npz|job\.json|lock|state-\d{6}\.npz|\.kruskal-.*")
+_MOMENTS = ("mean", "deviation", "square")
 
 
 class Saved(NamedTuple):
     """What a checkpoint folder holds besides the chain's state."""
 
     values: np.ndarray
-    observed: np.ndarray | None
+    observed: np.ndarray
     settings: dict[str, Any]
     header: dict[str, Any]
 
 
-def begin(directory: Path, values: np.ndarray, observed: np.ndarray | None, settings: dict[str, Any]) -> None:
+def begin(directory: Path, values: np.ndarray, observed: np.ndarray, settings: dict[str, Any]) -> None:
     """Make a checkpoint folder for a run that is about to start; its parent must exist."""
     if (directory / _HEADER).exists():
         raise InputError(
@@ -47,75 +53,118 @@ def begin(directory: Path, values: np.ndarray, observed: np.ndarray | None, sett
         raise InputError(f"checkpoint folder {directory} cannot be made: {directory.parent} does not exist")
     try:
         directory.mkdir(exist_ok=True)
-        arrays = {"values": values} if observed is None else {"values": values, "observed": observed}
-        with atomic_path(directory / _INPUT) as temporary:
-            np.savez(temporary, **arrays)  # type: ignore[arg-type]
-        _write_header(directory, {"settings": settings, "done": 0, "state": None})
+        others = [name for name in os.listdir(directory) if not _OURS.fullmatch(name)]
     except OSError as error:
-        raise InputError(f"checkpoint folder {directory} cannot be written: {error}") from error
+        raise InputError(f"checkpoint folder {directory} cannot be made: {error.strerror}") from error
+    if others:
+        raise InputError(
+            f"checkpoint folder {directory} holds other files, such as {others[0]}: give an empty one"
+        )
+    with atomic_path(directory / _INPUT) as temporary:
+        np.savez(temporary, values=values, observed=observed)
+    _write_header(directory, {"settings": settings, "done": 0, "state": None})
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold the folder: a second process gets an InputError. What killed runs left aside is removed."""
+    try:
+        import fcntl
+    except ImportError:  # not on this operating system: two processes must be kept apart by hand
+        yield
+        return
+    path = directory / _LOCK
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InputError(f"checkpoint folder {directory} is in use by another process") from error
+        for left_over in directory.glob(".kruskal-*"):
+            left_over.unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def save(directory: Path, chain: Chain, settings: dict[str, Any]) -> None:
     """Write the state of the chain after its last whole sweep."""
-    name = f"state-{chain.done:06d}.npz"
-    arrays: dict[str, np.ndarray] = {
-        f"global_{key}": np.asarray(v) for key, v in chain.state._asdict().items()
-    }
-    for key, parts in zip(Codes._fields, zip(*chain.codes)):
-        arrays[f"codes_{key}"] = np.concatenate(parts)
-    for key in ("mean", "deviation", "square"):
-        arrays[f"moments_{key}"] = getattr(chain.moments, key)
-    arrays["moments_draws"] = np.asarray(chain.moments.draws)
-    arrays["usage"] = chain.usage
-    arrays |= {f"trace_{key}": np.asarray(values) for key, values in chain.trace.items()}
+    now = chain.now
+    name = f"state-{now.done:06d}.npz"
+    arrays: dict[str, Any] = {f"global_{key}": value for key, value in now.state._asdict().items()}
+    arrays |= {f"codes_{key}": np.concatenate(parts) for key, parts in zip(Codes._fields, zip(*now.codes))}
+    arrays |= {f"moments_{key}": getattr(now.moments, key) for key in _MOMENTS}
+    arrays |= {"moments_draws": now.moments.draws, "usage": now.usage, "trace": now.trace}
     with atomic_path(directory / name) as temporary:
-        np.savez(temporary, **arrays)  # type: ignore[arg-type]
-    _write_header(directory, {"settings": settings, "done": chain.done, "state": name})
-    for old in directory.glob("state-*.npz"):
-        if old.name != name:
+        np.savez(temporary, **arrays)
+    _write_header(directory, {"settings": settings, "done": now.done, "state": name})
+    for old in directory.iterdir():
+        if re.fullmatch(r"state-\d{6}\.npz", old.name) and old.name != name:
             old.unlink(missing_ok=True)
 
 
 def load(directory: Path) -> Saved:
     """Read the header and the input of a checkpoint folder."""
-    if not directory.is_dir() or not (directory / _HEADER).is_file():
+    if not (directory / _HEADER).is_file():
         raise InputError(f"{directory} is no checkpoint folder: there is no {_HEADER} in it")
-    try:
+    with _readable(directory):
         header = json.loads((directory / _HEADER).read_text())
+        if header["format"] != FORMAT:
+            raise InputError(
+                f"checkpoint folder {directory} has format {header['format']}; this version reads {FORMAT}"
+            )
         with np.load(directory / _INPUT, allow_pickle=False) as archive:
-            values = archive["values"]
-            observed = archive.get("observed")
-        settings = header["settings"]
-        version = header["format"]
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise InputError(f"checkpoint folder {directory} cannot be read: {error}") from error
-    if version != FORMAT:
-        raise InputError(f"checkpoint folder {directory} has format {version}; this version reads {FORMAT}")
-    return Saved(values, observed, settings, header)
+            return Saved(archive["values"], archive["observed"], dict(header["settings"]), header)
 
 
 def restore(directory: Path, header: dict[str, Any], chain: Chain) -> None:
     """Put the saved state into a chain that is at its start; nothing to do when no sweep was saved."""
-    if header["state"] is None:
-        return
-    try:
+    with _readable(directory):
+        if header["state"] is None:
+            return
         with np.load(directory / header["state"], allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
         fields: dict[str, Any] = {key: arrays[f"global_{key}"] for key in Global._fields}
-        chain.state = Global(**{key: v[()] if v.ndim == 0 else v for key, v in fields.items()})
-        chain.codes = _split_codes(arrays, [shard.n_items for shard in chain.engine.shards])
-        chain.moments = RunningMoments(
-            int(arrays["moments_draws"]),
-            *(arrays[f"moments_{key}"] for key in ("mean", "deviation", "square")),
+        saved = Progressed(
+            int(header["done"]),
+            Global(**{key: v[()] if v.ndim == 0 else v for key, v in fields.items()}),
+            _split_codes(arrays, [len(codes.start) - 1 for codes in chain.now.codes]),
+            RunningMoments(int(arrays["moments_draws"]), *(arrays[f"moments_{key}"] for key in _MOMENTS)),
+            arrays["usage"],
+            arrays["trace"],
         )
-        chain.usage = arrays["usage"]
-        chain.trace = {key: arrays[f"trace_{key}"].tolist() for key in chain.trace}
-        chain.done = int(header["done"])
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        _check(saved, chain)
+    chain.go_on_from(saved)
+
+
+def _check(saved: Progressed, chain: Chain) -> None:
+    """A state that does not fit the run that the header describes is refused."""
+    first = chain.now
+    for name, one, other in zip(Global._fields, saved.state, first.state):
+        shapes = np.asarray(one).shape, np.asarray(other).shape
+        if shapes[0] != shapes[1]:
+            raise ValueError(f"{name} has shape {shapes[0]} instead of {shapes[1]}")
+    kept = max(0, saved.done - chain.burn_in)
+    if saved.trace.shape != (saved.done, len(TRACED)) or saved.moments.draws != kept:
+        raise ValueError("the number of sweeps and what was kept of them do not agree")
+    if saved.moments.mean.shape != first.moments.mean.shape:
+        raise ValueError("the state belongs to another array")
+
+
+@contextmanager
+def _readable(directory: Path) -> Iterator[None]:
+    """Damaged files become one sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except KeyError as error:
+        raise InputError(f"checkpoint folder {directory} cannot be read: {error} is missing") from error
+    except (OSError, ValueError, TypeError, AttributeError, IndexError, zipfile.BadZipFile) as error:
         raise InputError(f"checkpoint folder {directory} cannot be read: {error}") from error
 
 
-def _split_codes(arrays: dict[str, np.ndarray], sizes: list[int]) -> list[Codes]:
+def _split_codes(arrays: dict[str, np.ndarray], sizes: list[int]) -> tuple[Codes, ...]:
     """Undo the concatenation over shards: every shard's ``start`` begins with 0 and ends with its total."""
     result, item, code = [], 0, 0
     for size in sizes:
@@ -123,7 +172,9 @@ def _split_codes(arrays: dict[str, np.ndarray], sizes: list[int]) -> list[Codes]
         stop = code + int(start[-1])
         result.append(Codes(start, arrays["codes_atom"][code:stop], arrays["codes_value"][code:stop]))
         item, code = item + size + 1, stop
-    return result
+    if (item, code) != (len(arrays["codes_start"]), len(arrays["codes_atom"])):
+        raise ValueError("the codes belong to another array")
+    return tuple(result)
 
 
 def _write_header(directory: Path, header: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol, TextIO
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
+
+_RECENT = 10
 
 
 class Progress(Protocol):
@@ -50,9 +53,9 @@ class Silent:
 
 
 class Pace:
-    """Estimates the time left from the sweeps made since the first one that was seen.
+    """Estimates the time left from the last ten sweeps, because sweeps may become slower or faster.
 
-    The first sweep is left out because it may hold the compilation of the kernels.
+    The first sweep that is seen is left out because it may hold the compilation of the kernels.
 
     Parameters
     ----------
@@ -65,15 +68,13 @@ class Pace:
     def __init__(self, total: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.total = total
         self._clock = clock
-        self._first: tuple[int, float] | None = None
+        self._recent: deque[tuple[int, float]] = deque(maxlen=_RECENT + 1)
 
     def seconds_left(self, done: int) -> float | None:
         """Seconds until sweep `total`, or None at the first call, when nothing is known yet."""
         now = self._clock()
-        if self._first is None:
-            self._first = (done, now)
-            return None
-        first_done, first_time = self._first
+        self._recent.append((done, now))
+        first_done, first_time = self._recent[0]
         if done <= first_done:
             return None
         return (now - first_time) / (done - first_done) * (self.total - done)

@@ -2,14 +2,14 @@
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from kruskal.errors import InputError
-from kruskal.gibbs.local import Shard, split
+from kruskal.errors import whole_number
+from kruskal.gibbs.local import Codes, Shard, split
 from kruskal.patches import Items
 
 T = TypeVar("T")
@@ -19,9 +19,7 @@ def check_threads(threads: int | None) -> int:
     """The number of threads to use: as given, or all cores that this process may use."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(threads, bool) or int(threads) != threads or threads < 1:
-        raise InputError(f"threads must be a whole number of at least 1, not {threads!r}")
-    return int(threads)
+    return whole_number("threads", threads, 1)
 
 
 class ThreadEngine:
@@ -65,6 +63,11 @@ class ThreadEngine:
         for helper in helpers:
             helper.result()
         return [results[i] for i in range(self.n_shards)]
+
+    def put_codes(self, codes: Sequence[Codes]) -> None:
+        """Replace the codes of every shard."""
+        for shard, part in zip(self.shards, codes, strict=True):
+            shard.codes = part
 
     def drain(self) -> None:
         """Wait until no thread works on a shard any more, after `map` was interrupted."""

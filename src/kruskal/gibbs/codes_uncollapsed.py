@@ -11,7 +11,7 @@ from kruskal.random.normal import normal
 from kruskal.random.philox import philox, uniform_52
 
 _CODES = int(Stream.CODES)
-_SLABS = _CODES + (1 << 16)  # words for the prior draws of s
+_PRIOR_SLABS = int(Stream.PRIOR_SLABS)
 
 
 @kernel
@@ -49,7 +49,7 @@ def sweep_uncollapsed(
                 energy += float(dictionary[k, here[j]]) ** 2
             old = weight[k]
             word_0, word_1, word_2, word_3 = philox(k, item, sweep, _CODES, key_0, key_1)
-            _, _, word_4, word_5 = philox(k, item, sweep, _SLABS, key_0, key_1)
+            _, _, word_4, word_5 = philox(k, item, sweep, _PRIOR_SLABS, key_0, key_1)
             slab = float(old) if old != 0 else normal(word_4, word_5) / math.sqrt(gamma_s)
             linear = gamma_eps * (correlation + energy * float(old))
             logit = log_odds[k] - 0.5 * (slab * slab * gamma_eps * energy - 2.0 * slab * linear)

@@ -35,6 +35,7 @@ SLABS_AHEAD = 32
 """Slab values of an item that are made ahead."""
 CODES = int(Stream.CODES)
 SLABS = int(Stream.SLABS)
+REFINED = int(Stream.REFINED)
 _SCALE_31 = np.float32(2.0**-31)
 
 
@@ -80,7 +81,7 @@ def is_on(word, log_odds, k, item, address):
     u = uniform_32(word)
     if word == 0:
         key_0, key_1, sweep, _ = address
-        u = uniform_32(philox(k, item, sweep, CODES + (1 << 16), key_0, key_1)[0]) * 2.0**-32
+        u = uniform_32(philox(k, item, sweep, REFINED, key_0, key_1)[0]) * 2.0**-32
     if log_odds >= 0.0:
         if (1.0 - u) * (1.0 + log_odds * (1.0 + 0.5 * log_odds)) >= 1.0:
             return True

@@ -25,7 +25,7 @@ class UsagePrior(NamedTuple):
 def usage_conditional(counts: np.ndarray, n_items: int, prior: UsagePrior) -> tuple[np.ndarray, np.ndarray]:
     """Shapes (K,), (K,) of the beta conditional, given counts_k = sum_n z_kn."""
     used, unused = prior.shapes(len(counts))
-    return used + counts, unused + n_items - counts
+    return used + counts, unused + (n_items - counts)
 
 
 def draw_usage(

@@ -8,7 +8,7 @@ and everything that touches items goes through ``engine.map``: what a shard retu
 the shards. A model knows what is drawn, never where the data live.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -17,7 +17,7 @@ import numpy as np
 
 from kruskal.gibbs.atoms import AtomNoise, AtomOptions, AtomState, draw_atoms_block, draw_atoms_complete
 from kruskal.gibbs.codes import CodeDraw, code_model, draw_codes
-from kruskal.gibbs.local import Shard
+from kruskal.gibbs.local import Codes, Shard
 from kruskal.gibbs.precision import GammaPrior, draw_precision
 from kruskal.gibbs.statistics import block_size, block_statistics, complete_statistics, sum_in_order
 from kruskal.gibbs.usage import UsagePrior, draw_usage
@@ -68,6 +68,14 @@ class Engine(Protocol):
 
     def map(self, function: Callable[[Shard], T]) -> list[T]:
         """``function`` of every shard, in the order of the shards."""
+        ...
+
+    def put_codes(self, codes: Sequence[Codes]) -> None:
+        """Replace the codes of every shard."""
+        ...
+
+    def drain(self) -> None:
+        """Wait until nothing works on a shard any more, after `map` was interrupted."""
         ...
 
 

@@ -75,7 +75,7 @@ class KFA(FactorModel):
         weights, factors = state.weights.copy(), state.factors.copy()
         log_precision = np.cumsum(state.log_delta, axis=1)
         if self.moves:
-            random = generator(seed, Stream.MOVES, number, index=1)
+            random = generator(seed, Stream.MOVES, number)
             swap_terms(weights, factors, log_precision, random)
             balance_factors(weights, factors, log_precision, self.shape, random)
         alpha, log_delta = state.alpha, state.log_delta

@@ -84,7 +84,7 @@ def _cover(origin, offset, weights, total):
             total[origin[n] + offset[i]] += weights[n]
 
 
-@dataclass
+@dataclass(frozen=True)
 class RunningMoments:
     """Mean and spread of the reassembled array over the kept draws.
 
@@ -106,19 +106,18 @@ class RunningMoments:
         """Nothing added yet, for an array of ``size`` entries."""
         return cls(0, np.zeros(size), np.zeros(size), np.zeros(size))
 
-    def add(self, slabs: list[Slab], cover: np.ndarray) -> None:
-        """Add one draw, given the slabs of all shards in order and the total weight of each entry."""
+    def with_draw(self, slabs: list[Slab], cover: np.ndarray) -> "RunningMoments":
+        """The moments with one more draw, given the slabs of all shards in order and each entry's weight."""
         total, square = np.zeros_like(self.mean), np.zeros_like(self.mean)
         for slab in slabs:
             total[slab.first : slab.first + len(slab.total)] += slab.total
             square[slab.first : slab.first + len(slab.square)] += slab.square
         covered = np.where(cover > 0, cover, 1.0)
-        draw = total / covered
-        self.draws += 1
+        draw, draws = total / covered, self.draws + 1
         change = draw - self.mean
-        self.mean = self.mean + change / self.draws
-        self.deviation = self.deviation + change * (draw - self.mean)
-        self.square = self.square + (square / covered - self.square) / self.draws
+        mean = self.mean + change / draws
+        deviation = self.deviation + change * (draw - mean)
+        return RunningMoments(draws, mean, deviation, self.square + (square / covered - self.square) / draws)
 
     def draw_variance(self) -> np.ndarray:
         """Variance of the overlap average from draw to draw (the Monte Carlo view of the mean)."""

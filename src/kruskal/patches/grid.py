@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.errors import InputError
+from kruskal.errors import InputError, whole_number
 
 
 class Items(NamedTuple):
@@ -80,11 +80,17 @@ class Grid(NamedTuple):
                     f"patch_shape {_times(patch)} is larger than the array {_times(array_shape)} "
                     f"along axis {axis}"
                 )
-        if isinstance(stride, (int, np.integer)):
-            stride = (int(stride),) * len(patch)
+        if isinstance(stride, (int, float, np.number)):
+            stride = (whole_number("stride", stride, 1),) * len(patch)
         steps = _whole_numbers("stride", stride)
         if len(steps) != len(patch):
             raise InputError(f"stride must be one number or one per axis ({len(patch)}), not {_times(steps)}")
+        for axis, (step, small, large) in enumerate(zip(steps, patch, array_shape)):
+            if step > small and large > small:
+                raise InputError(
+                    f"stride {_times(steps)} is larger than the patch {_times(patch)} along axis {axis}: "
+                    "entries between the patches would not be restored"
+                )
         return cls(array_shape, patch, steps)
 
     def corners(self) -> list[np.ndarray]:
@@ -132,11 +138,10 @@ def cut(values: np.ndarray, observed: np.ndarray | None, grid: Grid) -> Items:
 
 def _whole_numbers(name: str, numbers: Sequence[int]) -> tuple[int, ...]:
     try:
-        result = tuple(int(number) for number in numbers)
-        sound = all(whole == number and whole >= 1 for whole, number in zip(result, numbers))
-    except (TypeError, ValueError):
-        sound = False
-    if not sound or not result:
+        result = tuple(whole_number(name, number, 1) for number in numbers)
+    except (TypeError, InputError):
+        result = ()
+    if not result:
         raise InputError(f"{name} must hold whole numbers of at least 1, not {numbers!r}")
     return result
 

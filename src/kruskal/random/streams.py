@@ -21,6 +21,8 @@ class Stream(IntEnum):
     CONCENTRATION = 9
     MOVES = 10
     START = 11
+    REFINED = 12
+    PRIOR_SLABS = 13
 
 
 def check_seed(seed: object) -> int:
@@ -35,8 +37,8 @@ def key_of(seed: int) -> tuple[np.uint64, np.uint64]:
     return np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32)
 
 
-def generator(seed: int, stream: Stream, sweep: int, index: int = 0) -> np.random.Generator:
+def generator(seed: int, stream: Stream, sweep: int) -> np.random.Generator:
     """A NumPy generator that is a pure function of its arguments (Philox4x64, low words running)."""
     key = np.array([seed, int(stream)], dtype=np.uint64)
-    counter = np.array([0, 0, index, sweep], dtype=np.uint64)
+    counter = np.array([0, 0, 0, sweep], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=key, counter=counter))

@@ -1,12 +1,11 @@
 """Kruskal (CP) algebra and tensor rank: mathematics without randomness."""
 
 from kruskal.tensor.kruskal import compose, decompose, effective_ranks, entry_rows
-from kruskal.tensor.rank import default_rank, expected_rank, generic_rank, maximal_rank
+from kruskal.tensor.rank import expected_rank, generic_rank, maximal_rank
 
 __all__ = [
     "compose",
     "decompose",
-    "default_rank",
     "effective_ranks",
     "entry_rows",
     "expected_rank",

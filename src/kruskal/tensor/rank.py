@@ -3,18 +3,16 @@
 import math
 from collections.abc import Sequence
 
-from kruskal.errors import InputError
+from kruskal.errors import InputError, whole_number
 
 
 def _sizes(shape: Sequence[int]) -> list[int]:
     """Mode sizes without ones, sorted; InputError unless all are whole numbers of at least 1."""
-    sizes = []
-    for size in shape:
-        if isinstance(size, bool) or int(size) != size or size < 1:
-            raise InputError(f"shape must hold whole numbers of at least 1, not {tuple(shape)!r}")
-        if size > 1:
-            sizes.append(int(size))
-    return sorted(sizes)
+    try:
+        sizes = [whole_number("shape", size, 1) for size in shape]
+    except (TypeError, InputError) as error:
+        raise InputError(f"shape must hold whole numbers of at least 1, not {shape!r}") from error
+    return sorted(size for size in sizes if size > 1)
 
 
 def expected_rank(shape: Sequence[int]) -> int:
@@ -52,8 +50,3 @@ def generic_rank(shape: Sequence[int]) -> int:
 def maximal_rank(shape: Sequence[int]) -> int:
     """An upper bound on the rank of any tensor of this shape: the product of all modes but the largest."""
     return max(1, math.prod(_sizes(shape)[:-1]))
-
-
-def default_rank(shape: Sequence[int]) -> int:
-    """The number of Kruskal terms that the paper gives an atom: one below the expected rank, at least one."""
-    return max(1, expected_rank(shape) - 1)

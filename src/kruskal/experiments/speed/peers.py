@@ -22,6 +22,11 @@ from kruskal.restore import denoise
 _BATCH = 256
 _WARM_SIDE = 24
 _PEAK = 255.0
+_HOW_TO_GET = {
+    "scikit-learn": "pip install 'kruskal[bench]' brings it",
+    "bm3d": "pip install bm3d brings it; its licence is non-commercial",
+    "bm4d": "pip install bm4d brings it; its licence is non-commercial",
+}
 
 
 def peers(plan: Plan, threads: int, say: Callable[[str], None]) -> dict[str, Any]:
@@ -38,7 +43,7 @@ def peers(plan: Plan, threads: int, say: Callable[[str], None]) -> dict[str, Any
         if not plan.peers:
             result[name] = {"skipped": f"{name} was not run: a quick run leaves the peers out."}
         elif importlib.util.find_spec(module) is None:
-            result[name] = {"skipped": f"{name} is not installed: pip install 'kruskal[bench]' brings it."}
+            result[name] = {"skipped": f"{name} is not installed: {_HOW_TO_GET[name]}."}
         else:
             try:
                 result[name] = task()

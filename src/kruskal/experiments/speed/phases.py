@@ -52,7 +52,7 @@ def measure(problem: Problem, thread_counts: Sequence[int], warm: int, rounds: i
                     seconds["product"] = product.run(timed.threads)
                     taken[timed.threads].append(seconds)
         first = chains[0]
-        states = [timed.chain.state.dictionary for timed in chains]
+        states = [timed.chain.now.state.dictionary for timed in chains]
         items, settings = problem.items, problem.settings
         result: dict[str, Any] = {
             "n_items": items.n_items,
@@ -60,7 +60,7 @@ def measure(problem: Problem, thread_counts: Sequence[int], warm: int, rounds: i
             "n_atoms": settings.n_atoms,
             "rank": settings.rank,
             "observed_share": first.engine.n_observed / (items.n_items * len(items.offset)),
-            "active_per_item": first.chain.trace["active_per_item"][-1],
+            "active_per_item": first.chain.trace()["active_per_item"][-1],
             "identical_for_all_threads": all(np.array_equal(states[0], other) for other in states[1:]),
             "memory": local_memory(first.engine.shards),
             "threads": {},

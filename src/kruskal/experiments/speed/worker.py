@@ -59,7 +59,7 @@ def growth(request: dict[str, Any]) -> dict[str, Any]:
             "all_sweep_seconds": timed.sweep_seconds,
             "start_seconds": timed.start_seconds,
             **timed.cores(_LAST),
-            "active_per_item": timed.chain.trace["active_per_item"][-1],
+            "active_per_item": timed.chain.trace()["active_per_item"][-1],
             "peak_bytes": peak,
             "bytes_per_item": local_memory(timed.engine.shards)["bytes_per_item"],
             "beyond_codes_to_raw": local_memory(timed.engine.shards)["beyond_codes_to_raw"],
@@ -95,7 +95,7 @@ def quality(request: dict[str, Any]) -> dict[str, Any]:
         for sweep in range(1, plan.quality_sweeps + 1):
             timed.advance()
             clock += timed.sweep_seconds[-1]
-            total = timed.chain.moments.mean * sweep
+            total = timed.chain.now.moments.mean * sweep
             draws.append(total - so_far)
             so_far = total
             point = {"sweep": sweep, "seconds": clock}

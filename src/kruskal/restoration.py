@@ -1,0 +1,58 @@
+"""The result of a restoration."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kruskal.data import atomic_path
+from kruskal.errors import InputError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Restoration:
+    """A restored array and what was learned on the way.
+
+    Attributes
+    ----------
+    mean, std : arrays of the input's shape, in its units. ``std`` is the uncertainty of an entry: its spread
+        over the kept draws and, with a weight of 0.3, over the overlapping items; without the noise.
+    noise_std : inferred standard deviation of the noise, in the input's units
+    dictionary : (K, m_1, .., m_T) atoms of the last draw, in scaled units
+    ranks : (K,) rank of each atom at a relative tolerance of 1 % (-1: not defined, BPFA of order not 2)
+    usage : (K,) mean share of the items that use each atom over the kept draws; 0 marks an unused atom
+    trace : one value per sweep: noise_std (input's units), code_std, active_per_item, atoms_used, alpha
+    settings : all options of the run, resolved
+    n_items : number of patches;  threads, seconds : how it was run
+    """
+
+    mean: np.ndarray
+    std: np.ndarray
+    noise_std: float
+    dictionary: np.ndarray
+    ranks: np.ndarray
+    usage: np.ndarray
+    trace: dict[str, np.ndarray]
+    settings: dict[str, Any]
+    n_items: int
+    threads: int
+    seconds: float
+
+    def __repr__(self) -> str:
+        """One line, without the arrays."""
+        shape = "x".join(map(str, self.mean.shape))
+        return f"<Restoration of {shape} by {self.settings['model']}: noise_std {self.noise_std:.4g}>"
+
+    def save(self, path: str | Path) -> None:
+        """Write everything but the timing to an npz file; the same run gives the same bytes."""
+        path = Path(path)
+        if path.suffix.lower() != ".npz":
+            raise InputError(f"path must end in .npz, not {path.name!r}")
+        arrays = {f"trace_{name}": values for name, values in self.trace.items()}
+        for name in ("mean", "std", "noise_std", "dictionary", "ranks", "usage", "n_items"):
+            arrays[name] = np.asarray(getattr(self, name))
+        arrays["settings"] = np.asarray(json.dumps(self.settings))
+        with atomic_path(path) as temporary:
+            np.savez(temporary, **arrays)  # type: ignore[arg-type]

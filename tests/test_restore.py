@@ -1,0 +1,195 @@
+"""The functions that people call: arguments, results, checkpoints."""
+
+import numpy as np
+import pytest
+
+import kruskal
+from kruskal.engines import checkpoint
+from kruskal.settings import default_patch_shape, resolve
+
+X = np.add.outer(np.sin(np.arange(12.0)), np.cos(np.arange(12.0)))
+QUICK = {"patch_shape": (4, 4), "n_atoms": 6, "sweeps": 4}
+
+
+class Notes:
+    """A progress that remembers what it was told."""
+
+    def __init__(self):
+        self.notes, self.updates = [], []
+
+    def start(self, total, done=0):
+        pass
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def update(self, done, values):
+        self.updates.append(done)
+
+    def stop(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        ({"patch_shape": (13, 4)}, "patch_shape 13x4 is larger than the array 12x12 along axis 0"),
+        ({"patch_shape": (4,)}, "patch_shape must have one size per axis"),
+        ({"patch_shape": (float("inf"), 4)}, "patch_shape must hold whole numbers of at least 1"),
+        ({"patch_shape": (0, 4)}, "patch_shape must hold whole numbers of at least 1"),
+        ({"stride": 5}, "stride 5x5 is larger than the patch 4x4 along axis 0"),
+        ({"stride": 0}, "stride must be a whole number of at least 1, not 0"),
+        ({"stride": (1, 1, 1)}, "stride must be one number or one per axis"),
+        ({"n_atoms": 0}, "n_atoms must be a whole number of 1 to 65535, not 0"),
+        ({"n_atoms": 70_000}, "n_atoms must be a whole number of 1 to 65535"),
+        ({"rank": 5}, "rank 5 is not possible: no tensor of shape 4x4 has a rank above 4"),
+        ({"rank": "many"}, "rank must be 'auto' or a whole number"),
+        ({"sweeps": 0}, "sweeps must be a whole number of at least 1, not 0"),
+        ({"burn_in": 4}, "burn_in must be smaller than sweeps"),
+        ({"burn_in": -1}, "burn_in must be a whole number of at least 0"),
+        ({"start": "warm"}, "start must be one of pca, random, not 'warm'"),
+        ({"model": "pca"}, "model must be one of kfa, bpfa"),
+        ({"alpha": 0.0}, "alpha must be 'sample', 'map' or a number above 0"),
+        ({"alpha": np.array([1.0, 2.0])}, "alpha must be 'sample', 'map' or a number above 0"),
+        ({"codes": "fast"}, "codes must be one of collapsed, uncollapsed"),
+        ({"channels": "drop"}, "channels must be one of keep, cut"),
+        ({"usage_prior": (1.0, 0.0)}, "usage_prior must be two positive numbers"),
+        ({"usage_prior": 3}, "usage_prior must be two positive numbers"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
+        ({"threads": 0}, "threads must be a whole number of at least 1, not 0"),
+        ({"threads": "a"}, "threads must be a whole number of at least 1, not 'a'"),
+        ({"checkpoint": 3}, "checkpoint must be the path of a folder, not 3"),
+        ({"checkpoint_seconds": "a"}, "checkpoint_seconds must be a number of at least 0, not 'a'"),
+        ({"checkpoint_seconds": -1}, "checkpoint_seconds must be a number of at least 0"),
+    ],
+    ids=str,
+)
+def test_bad_options_get_one_sentence(options, sentence):
+    with pytest.raises(kruskal.InputError) as caught:
+        kruskal.inpaint(X, **(QUICK | options))
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "x, sentence",
+    [
+        (np.full((12, 12), 3.0), "x is constant: all 144 observed entries are 3.0"),
+        (X.astype(complex), "x must hold real numbers, not complex128"),
+        (np.array(["a", "b"]), "x must hold real numbers"),
+        ([[1.0, 2.0], [3.0]], "x must be an array: the lists given have different lengths"),
+        (np.float64(3.0), "x must have at least one axis"),
+        (np.zeros((0, 3)), "x must have at least one axis and one entry"),
+        (np.full((12, 12), np.nan), "observed"),
+        (np.where(X > 1.5, np.inf, X), "infinite"),
+    ],
+    ids=["constant", "complex", "strings", "ragged", "scalar", "empty", "all missing", "infinite"],
+)
+def test_bad_arrays_get_one_sentence(x, sentence):
+    with pytest.raises(kruskal.InputError) as caught:
+        kruskal.inpaint(x, **QUICK)
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_result_has_what_it_promises(tmp_path):
+    result = kruskal.inpaint(X, X > -1, **QUICK)
+    assert result.mean.shape == result.std.shape == X.shape and (result.std > 0).all()
+    assert result.dictionary.shape == (6, 4, 4) and result.ranks.shape == result.usage.shape == (6,)
+    assert set(result.trace) == {"noise_std", "code_std", "active_per_item", "atoms_used", "alpha"}
+    assert all(len(values) == 4 for values in result.trace.values())
+    assert repr(result).startswith("<Restoration of 12x12 by kfa: noise_std ")
+    result.save(tmp_path / "result.npz")
+    with np.load(tmp_path / "result.npz") as saved:
+        np.testing.assert_array_equal(saved["mean"], result.mean)
+        np.testing.assert_array_equal(saved["trace_alpha"], result.trace["alpha"])
+    with pytest.raises(kruskal.InputError, match=r"must end in \.npz"):
+        result.save(tmp_path / "result.png")
+
+
+@pytest.mark.parametrize("scale, offset", [(1e300, 0.0), (1e-300, 0.0), (1.0, 1e6), (-50.0, 3.0)])
+def test_units_do_not_matter(scale, offset):
+    plain = kruskal.inpaint(X, X < 1.2, **QUICK, seed=1)
+    moved = kruskal.inpaint(scale * X + offset, X < 1.2, **QUICK, seed=1)
+    assert np.isfinite(moved.mean).all() and np.isfinite(moved.std).all()
+    error = np.abs((moved.mean - offset) / scale - X).max()
+    assert error < 3 * np.abs(plain.mean - X).max() + 0.5
+
+
+@pytest.mark.parametrize("shape", [(1, 40), (40,), (5, 2), (3,)])
+def test_tiny_arrays(shape):
+    x = np.random.default_rng(0).random(shape)
+    result = kruskal.inpaint(x, sweeps=3)
+    assert result.mean.shape == shape and np.isfinite(result.mean).all()
+
+
+def test_one_item_and_one_atom():
+    result = kruskal.inpaint(X, patch_shape=(12, 12), n_atoms=1, sweeps=6)
+    assert result.n_items == 1 and np.isfinite(result.mean).all()
+
+
+def test_a_checkpoint_goes_on(tmp_path):
+    whole = kruskal.inpaint(X, X < 1.2, **QUICK)
+    kept = kruskal.inpaint(X, X < 1.2, **QUICK, checkpoint=tmp_path / "run", checkpoint_seconds=0)
+    np.testing.assert_array_equal(kept.mean, whole.mean)
+    again = kruskal.resume(tmp_path / "run")
+    np.testing.assert_array_equal(again.mean, whole.mean)
+    np.testing.assert_array_equal(again.std, whole.std)
+    with pytest.raises(kruskal.InputError, match="already holds a run"):
+        kruskal.inpaint(X, **QUICK, checkpoint=tmp_path / "run")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "state-of-the-art.npz").write_text("mine")
+    with pytest.raises(kruskal.InputError, match=r"holds other files, such as state-of-the-art\.npz"):
+        kruskal.inpaint(X, **QUICK, checkpoint=tmp_path / "mine")
+    with pytest.raises(kruskal.InputError, match="is no checkpoint folder"):
+        kruskal.resume(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ['"n_atoms": 6', '"sweeps": 4', '"checkpoint_seconds": 0.0', '"rank": 2'])
+def test_a_damaged_header_is_refused(tmp_path, damage):
+    kruskal.inpaint(X, X < 1.2, **QUICK, checkpoint=tmp_path / "run", checkpoint_seconds=0)
+    header = tmp_path / "run" / "state.json"
+    text = header.read_text()
+    assert damage in text
+    name = damage.split(":")[0]
+    changed = damage.replace("6", "7") if "atoms" in damage else f'{name[:-1]}x": 1'
+    header.write_text(text.replace(damage, changed))
+    with pytest.raises(kruskal.InputError, match="cannot be read"):
+        kruskal.resume(tmp_path / "run")
+
+
+def test_a_failed_checkpoint_does_not_cost_the_run(tmp_path, monkeypatch):
+    def full_disk(*_):
+        raise kruskal.InputError("no space left")
+
+    monkeypatch.setattr(checkpoint, "save", full_disk)
+    told = Notes()
+    result = kruskal.inpaint(X, **QUICK, checkpoint=tmp_path / "run", checkpoint_seconds=0, progress=told)
+    assert np.isfinite(result.mean).all() and told.updates == [1, 2, 3, 4]
+    assert any("no checkpoint could be written after sweep 4: no space left" in note for note in told.notes)
+
+
+@pytest.mark.parametrize(
+    "shape, channels, patch",
+    [
+        ((256, 256), None, (8, 8)),
+        ((300,), None, (64,)),
+        ((128, 128, 3), None, (8, 8, 3)),
+        ((128, 128, 3), "cut", (6, 6, 3)),
+        ((75, 75, 75), None, (6, 6, 6)),
+        ((100, 100, 200), "keep", (2, 2, 200)),
+        ((100, 100, 31), "keep", (5, 5, 31)),
+        ((4, 4, 4, 4, 4), None, (2, 2, 2, 2, 2)),
+        ((3, 3, 3, 3, 3, 3), None, (2, 2, 2, 2, 2, 2)),
+        ((6, 6), None, (3, 3)),
+        ((1,), None, (1,)),
+    ],
+)
+def test_default_patches(shape, channels, patch):
+    assert default_patch_shape(shape, channels) == patch
+
+
+def test_defaults_follow_the_noise():
+    clean, noisy = resolve((64, 64), noise=0.01), resolve((64, 64), noise=0.1)
+    assert (clean.rank, clean.usage_prior) == (2, (256.0, 1.0))
+    assert (noisy.rank, noisy.usage_prior) == (4, (256.0, noisy.grid.n_items / 8))
+    large = resolve((2000, 2000))
+    assert large.stride[0] > 1 and large.grid.n_items <= 250_000
