@@ -2,12 +2,14 @@
 
 import errno
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 from cli_tools import SMALL, listing
 
 from kruskal import restore
+from kruskal.cli.errors import name_options
 
 ORDER_2 = np.random.default_rng(0).random((12, 12))
 
@@ -42,9 +44,9 @@ def files(tmp_path, picture):
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("infinite.npy", "infinite"),
+        ("infinite.npy", "infinite.npy is infinite at 1 observed entry"),
         ("all_nan.npy", "nothing is observed"),
-        ("constant.npy", "constant"),
+        ("constant.npy", "constant.npy is constant"),
         ("complex.npy", "complex"),
         ("words.npy", "dtype"),
         ("scalar.npy", "single number"),
@@ -64,29 +66,29 @@ def test_bad_arrays(refused, files, command, name, part):
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        (["--mask", "mask_small.npy"], "mask has shape (5, 5)"),
+        (["--mask", "mask_small.npy"], "--mask has shape (5, 5)"),
         (["--mask", "mask_none.npy"], "nothing is observed"),
         (["--mask", "absent.npy"], "absent.npy"),
         (["--mask", "mask_small.npy", "--mask-is", "bad"], "--mask-is"),
-        (["--patch", "13x4"], "13"),
-        (["--patch", "4"], "patch"),
+        (["--patch", "13x4"], "--patch 13x4 is larger"),
+        (["--patch", "4"], "--patch must have"),
         (["--patch", "4x4x4"], "patch"),
         (["--patch", "0x4"], "--patch"),
         (["--patch", "four"], "--patch"),
         (["--stride", "0"], "--stride"),
-        (["--stride", "1x1x1"], "stride"),
+        (["--stride", "1x1x1"], "--stride must"),
         (["--stride", "-1"], "--stride"),
         (["--atoms", "0"], "--atoms"),
         (["--atoms", "-5"], "--atoms"),
-        (["--atoms", "70000"], "65535"),
+        (["--atoms", "70000"], "--atoms must be a whole number of 1 to 65535"),
         (["--sweeps", "0"], "--sweeps"),
         (["--sweeps", "-1"], "--sweeps"),
         (["--burn-in", "-1"], "--burn-in"),
-        (["--burn-in", "5"], "burn_in"),
+        (["--burn-in", "5"], "--burn-in must be smaller"),
         (["--threads", "0"], "--threads"),
         (["--seed", "-1"], "--seed"),
         (["--rank", "0"], "--rank"),
-        (["--rank", "5"], "rank 5 is not possible"),
+        (["--rank", "5"], "--rank 5 is not possible"),
         (["--rank", "high"], "--rank"),
         (["--alpha", "0"], "--alpha"),
         (["--alpha", "-2"], "--alpha"),
@@ -187,8 +189,112 @@ def test_failure_while_writing_leaves_nothing_half_written(cli, files, tmp_path,
     monkeypatch.setattr("numpy.lib.format.write_array", full)
     before = set(listing(tmp_path))
     answer = cli("denoise", "good.npy", "-o", "out.npz", "--std", "std.npz", "--quiet", *SMALL)
-    assert answer.status != 0 and answer.err.count("\n") == 1 and "std.npz" in answer.err
+    assert answer.status != 0 and answer.err.count("\n") == 1
+    assert answer.err.startswith("kruskal: out.npz was written, but: cannot write 'std.npz': ")
     assert len(calls) == 2
     assert set(listing(tmp_path)) - before == {"out.npz"}
     with np.load(tmp_path / "out.npz") as written:
         assert written["values"].shape == (12, 12)
+
+
+@pytest.mark.parametrize(
+    ("write", "options", "sentence"),
+    [
+        ("write_bytes", ["--figures", "new"], "out.npy was written, but: cannot write 'new': No space"),
+        ("write_bytes", ["--figures", "old"], "out.npy was written, but: cannot write 'old/ranks.png': No"),
+        (
+            "write_text",
+            ["--std", "std.npy", "--report", "page.html"],
+            "out.npy and std.npy were written, but: cannot write 'page.html': No space left on device.",
+        ),
+    ],
+)
+def test_a_disk_that_is_full_after_the_result(cli, files, tmp_path, monkeypatch, write, options, sentence):
+    """The sentence says that OUT is there, and a new folder for figures does not stay half filled."""
+    real = getattr(Path, write)
+
+    room = [3] if write == "write_bytes" else [0]  # files that still fit
+
+    def full(path, content, **options):
+        room[0] -= 1
+        if room[0] < 0:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        return real(path, content, **options)
+
+    (tmp_path / "old").mkdir()
+    monkeypatch.setattr(Path, write, full)
+    answer = cli("denoise", "good.npy", "-o", "out.npy", *options, "--quiet", *SMALL)
+    assert answer.status == 2 and answer.err.startswith(f"kruskal: {sentence}"), answer.err
+    assert np.load(tmp_path / "out.npy").shape == (12, 12)
+    left = listing(tmp_path)
+    assert "new" not in left and "page.html" not in left
+    assert not [name for name in left if "kruskal-" in name]
+
+
+def test_no_room_for_temporary_files_after_the_result(cli, files, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device", "/tmp")
+
+    monkeypatch.setattr("tempfile.TemporaryDirectory", full)
+    answer = cli("denoise", "good.npy", "-o", "out.npy", "--report", "page.html", "--quiet", *SMALL)
+    assert answer == (1, "", "kruskal: out.npy was written, but the disk is full (/tmp).\n")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("burn_in must be smaller than sweeps: 5", "--burn-in must be smaller than sweeps: 5"),
+        ("n_atoms must be a whole number", "--atoms must be a whole number"),
+        ("patch_shape 9x9 is larger than the array", "--patch 9x9 is larger than the array"),
+        ("usage_prior must be two", "--usage-prior must be two"),
+        ("checkpoint_seconds must not", "--checkpoint-seconds must not"),
+        ("mask holds NaN", "--mask holds NaN"),
+        ("keep is 2, expected", "--keep is 2, expected"),
+        ("x is constant", "dir/in.npy is constant"),
+        ("values is infinite", "dir/in.npy is infinite"),
+        (
+            "it holds 2 arrays, choose one by key= from a, b",
+            "it holds 2 arrays, choose one by --key from a, b",
+        ),
+    ],
+)
+def test_sentences_name_the_option(sentence, said):
+    assert name_options(sentence, Path("dir/in.npy")) == said
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "--mask has shape (5, 5), expected (4, 4) like values",
+        "mask.npy is empty",
+        "cannot read 'mask': no such file",
+        "cannot read 'a key= b.npy': no such file",
+        "checkpoint folder seed already holds a run",
+        "nothing is observed: all 4 entries of values are missing",
+        "x",
+        "",
+    ],
+)
+def test_sentences_that_need_no_translation(sentence):
+    assert name_options(sentence, "x" if sentence == "x" else "in.npy") == sentence
+
+
+def test_sentences_of_corrupt_name_the_option(refused, files):
+    assert refused("corrupt", "good.npy", "-o", "out.npz", "--keep", "0").startswith("--keep is 0.0,")
+    assert refused("corrupt", "good.npy", "-o", "out.npz", "--noise", "-1").startswith("--noise is -1.0,")
+    assert refused("corrupt", "infinite.npy", "-o", "out.npz").startswith("infinite.npy is infinite")
+
+
+def test_a_folder_with_the_name_of_an_argument_is_not_an_option(refused, tmp_path):
+    (tmp_path / "start").mkdir()
+    assert refused("resume", "start").startswith("start is not a checkpoint")
+
+
+def test_files_with_several_arrays(cli, refused, files, tmp_path):
+    np.savez(tmp_path / "two.npz", a=ORDER_2, b=np.ones((12, 12)))
+    words = ("inpaint", "good.npy", "-o", "out.npy", "--quiet", *SMALL)
+    assert "choose one by --mask-key from a" in refused(*words, "--mask", "two.npz")
+    assert "choose one by --reference-key from a" in refused(*words, "--reference", "two.npz")
+    chosen = ("--mask", "two.npz", "--mask-key", "b", "--reference", "two.npz", "--reference-key", "a")
+    answer = cli(*words, *chosen, "--json")
+    assert answer.status == 0 and '"psnr"' in answer.out

@@ -21,14 +21,18 @@ RUN = ("inpaint", "damaged.npz", *ASKED, *SMALL)
 
 
 class CtrlC(Silent):
-    """Presses Ctrl-C after a number of sweeps."""
+    """Presses Ctrl-C, or sends another signal, after a number of sweeps."""
 
-    def __init__(self, sweep):
-        self.sweep = sweep
+    def __init__(self, sweep, number=None):
+        self.sweep, self.number = sweep, number
 
     def update(self, done, values):
-        if done == self.sweep:
+        if done != self.sweep:
+            return
+        if self.number is None:
             raise KeyboardInterrupt
+        assert signal.getsignal(self.number) is not signal.SIG_DFL, "this process would die"
+        signal.raise_signal(self.number)
 
 
 def contents(folder):
@@ -78,6 +82,36 @@ def test_ctrl_c_says_how_to_go_on(interrupted, tmp_path):
 def test_ctrl_c_without_checkpoint_leaves_nothing(refused, damaged, monkeypatch):
     monkeypatch.setattr(run_module, "choose", lambda quiet: CtrlC(3))
     assert refused(*RUN, status=130) == "interrupted."
+
+
+def test_sigterm_is_a_ctrl_c_with_its_own_status(cli, expected, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(run_module, "choose", lambda quiet: CtrlC(2, signal.SIGTERM))
+        answer = cli(*RUN, "--checkpoint", "run")
+        assert answer == (143, "", "kruskal: interrupted; go on with 'kruskal resume run'.\n")
+        patched.setattr(run_module, "choose", lambda quiet: CtrlC(4, signal.SIGTERM))
+        answer = cli("resume", "run")
+        assert answer == (143, "", "kruskal: interrupted; go on with 'kruskal resume run'.\n")
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert json.loads((tmp_path / "run" / "state.json").read_text())["done"] == 4
+    assert cli("resume", "run").status == 0
+    assert contents(tmp_path) == expected
+
+
+def test_sigterm_while_reading(refused, damaged, monkeypatch):
+    monkeypatch.setattr(run_module, "read_inputs", lambda job: signal.raise_signal(signal.SIGTERM))
+    assert refused(*RUN, status=143) == "interrupted."
+
+
+def test_a_sigterm_handler_of_the_caller_stays(cli, damaged, monkeypatch):
+    heard = []
+    old = signal.signal(signal.SIGTERM, lambda *_: heard.append(True))
+    try:
+        monkeypatch.setattr(run_module, "choose", lambda quiet: CtrlC(2, signal.SIGTERM))
+        assert cli(*RUN).status == 0
+    finally:
+        signal.signal(signal.SIGTERM, old)
+    assert heard == [True]
 
 
 def test_resume_from_another_folder(cli, interrupted, expected, tmp_path, monkeypatch):
@@ -155,7 +189,8 @@ class TestWhatCannotBeResumed:
         from kruskal import inpaint
 
         inpaint(damaged.values, patch_shape=(4, 4), n_atoms=4, sweeps=2, checkpoint=tmp_path / "run")
-        assert "started from Python" in refused("resume", "run")
+        sentence = refused("resume", "run")
+        assert "started from Python; go on there with kruskal.resume('run')." in sentence
 
     @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"job": 3, "digest": "", "finished": false}'])
     def test_damaged_job(self, refused, interrupted, tmp_path, text):
@@ -193,7 +228,8 @@ KILLS = int(os.environ.get("KRUSKAL_KILLS", "2"))
 
 
 @pytest.mark.parametrize(
-    "blow, seed", [(signal.SIGINT, 0), *((signal.SIGKILL, seed) for seed in range(KILLS))]
+    "blow, seed",
+    [(signal.SIGINT, 0), (signal.SIGTERM, 0), *((signal.SIGKILL, seed) for seed in range(KILLS))],
 )
 def test_a_real_process_is_stopped_and_resumed(cli, damaged, tmp_path, blow, seed):
     """A long run in a process of its own is hit at a random sweep; a resumed one ends in the same bytes."""
@@ -220,8 +256,8 @@ def test_a_real_process_is_stopped_and_resumed(cli, damaged, tmp_path, blow, see
         time.sleep(0.002)
     os.kill(process.pid, blow)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == (130 if blow == signal.SIGINT else -signal.SIGKILL)
-    if blow == signal.SIGINT:
+    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}.get(blow, -blow)
+    if blow != signal.SIGKILL:
         assert errors.endswith("kruskal: interrupted; go on with 'kruskal resume run'.\n")
         assert "Traceback" not in errors
         assert not [name for name in listing(tmp_path) if ".kruskal-" in name]

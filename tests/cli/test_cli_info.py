@@ -35,7 +35,7 @@ def test_strange_values_are_described_not_refused(cli, tmp_path):
 def test_key(cli, refused, tmp_path):
     np.savez(tmp_path / "two.npz", a=np.zeros((3, 3)), b=np.ones(7))
     assert json.loads(cli("info", "two.npz", "--key", "b", "--json").out)["shape"] == [7]
-    assert "a (3x3), b (7)" in refused("info", "two.npz")
+    assert "choose one by --key from a (3x3), b (7)" in refused("info", "two.npz")
 
 
 def test_saved_result(cli, picture):
@@ -61,7 +61,12 @@ def test_checkpoint(cli, refused, picture, tmp_path):
 
 def test_what_cannot_be_described(refused, tmp_path):
     (tmp_path / "broken.npz").write_bytes(b"PK nonsense")
+    (tmp_path / "junk.npz").write_bytes(b"PK\x03\x04 nonsense")  # begins like a zip
+    np.savez(tmp_path / "cut.npz", mean=np.arange(500.0))
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "cut.npz").read_bytes()[:300])
     (tmp_path / "folder").mkdir()
+    assert refused("info", "junk.npz").startswith("cannot read 'junk.npz': ")
+    assert refused("info", "cut.npz").startswith("cannot read 'cut.npz': ")
     assert "broken.npz" in refused("info", "broken.npz")
     assert "absent.npy" in refused("info", "absent.npy")
     assert "folder" in refused("info", "folder")

@@ -36,6 +36,16 @@ def test_help_says_how_psnr_is_computed(cli):
     assert "unrounded mean, clipped to the range of CLEAN's type" in words
 
 
+def test_help_tells_the_defaults_of_the_chain(cli):
+    from kruskal.settings import resolve
+
+    settings = resolve((32, 32))
+    assert (settings.sweeps, settings.burn_in) == (100, 50)
+    words = " ".join(cli("inpaint", "--help").out.replace("│", " ").split())
+    assert "Number of Gibbs sweeps. [default: (100)]" in words
+    assert "half of --sweeps" in words
+
+
 def test_help_imports_nothing_heavy():
     code = (
         "import sys, json; from kruskal.cli import main; status = main(['inpaint', '--help']);"

@@ -11,7 +11,17 @@ from kruskal.report import psnr
 
 KEYS = {
     *(name + which for name in ("psnr", "ssim", "rrse") for which in ("", "_observed", "_missing")),
-    *("coverage", "noise_std", "seconds", "sweeps", "n_items", "n_atoms", "n_atoms_used", "rank_histogram"),
+    *(
+        "coverage",
+        "coverage_std",
+        "noise_std",
+        "seconds",
+        "sweeps",
+        "n_items",
+        "n_atoms",
+        "n_atoms_used",
+        "rank_histogram",
+    ),
     *("alpha", "seed", "version", "model", "patch_shape", "rank", "threads"),
 }
 
@@ -66,6 +76,8 @@ def test_json_is_one_object_with_all_keys(cli, damaged, picture, tmp_path):
     assert found["psnr_missing"] == pytest.approx(psnr(clipped, picture, where=missing))
     within = np.abs(mean - picture)[missing] <= 2 * np.sqrt(std[missing] ** 2 + noise**2)
     assert found["coverage"] == pytest.approx(within.mean())
+    within = np.abs(mean - picture)[missing] <= 2 * std[missing]
+    assert found["coverage_std"] == pytest.approx(within.mean())
     assert found["noise_std"] == pytest.approx(noise)
 
 

@@ -65,19 +65,23 @@ def test_coverage_counts_missing_entries_only(mean):
     reference[0, 0] += 2 * 5**0.5 - 0.01  # just inside two standard deviations of sqrt(1 + 2²)
     reference[0, 1] += 2 * 5**0.5 + 0.01
     reference[5, 5] += 100.0  # observed: does not count
+    reference[0, 2] += 2.01  # within the noise, but not within two standard deviations of the mean
     found = summary.summarise(restoration(mean), observed, reference)
-    assert found["coverage"] == 0.75
-    assert "75.0 % of the missing entries" in summary.as_text(found)
+    assert found["coverage"] == 0.75 and found["coverage_std"] == 0.25
+    assert summary.as_text(found).splitlines()[-1] == (
+        "75.0 % of the missing entries lie within mean ± 2·sqrt(std² + noise²), 25.0 % within mean ± 2·std"
+    )
+    assert {"coverage", "coverage_std"} <= set(summary.scores_of(found))
 
 
-def test_plain_leaves_nothing_that_json_cannot_hold():
+def test_nothing_is_left_that_json_cannot_hold():
     odd = {
         1: np.float32(2),
         "a": np.array([1.0, np.nan]),
         "b": (np.int64(3), float("inf")),
         "c": np.bool_(True),
     }
-    assert summary.plain(odd) == {"1": 2.0, "a": [1.0, None], "b": [3, None], "c": True}
+    assert summary.json_ready(odd) == {"1": 2.0, "a": [1.0, None], "b": [3, None], "c": True}
 
 
 def test_text_without_reference(mean):

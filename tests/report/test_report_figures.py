@@ -1,18 +1,22 @@
 """The figures: there, of sane size, the same bytes every time, and showing what they should."""
 
+import errno
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from PIL import Image
 from report_example import EXAMPLES, make_example
 
 from kruskal.errors import InputError
-from kruskal.report import write_figures
+from kruskal.report import coverage, write_figures
 from kruskal.report.calibration import standard_errors
 from kruskal.report.canvas import HEADING, MARGIN, drawing_style
 from kruskal.report.charts import draw_ranks, draw_traces
+from kruskal.report.curves import draw_curve_uncertainty
 from kruskal.report.dictionary import draw_dictionary
 from kruskal.report.pictures import describe_quality, draw_uncertainty
 from kruskal.report.tiles import TILE_GAP
@@ -253,3 +257,45 @@ def test_heavy_libraries_are_imported_late():
     code = "import sys, kruskal.report; print({'matplotlib', 'skimage'} & set(sys.modules))"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "set()"
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_calibration_says_what_it_counts_and_fits(order):
+    """The title names the band of `coverage` and ends within the figure."""
+    example = make_example(*EXAMPLES[order])
+    draw = draw_curve_uncertainty if order == 1 else draw_uncertainty
+    with drawing_style():
+        figure = draw(example.result, example.observed_values, example.observed, example.reference)
+        figure.draw_without_rendering()
+    (title,) = [text for text in figure.findobj(Text) if "within" in text.get_text()]
+    share = coverage(
+        example.result.mean,
+        example.result.std,
+        example.result.noise_std,
+        example.reference,
+        ~example.observed,
+    )
+    assert title.get_text() == f"{100 * share:.1f} % within mean ± 2·sqrt(std² + noise²)"
+    assert title.get_window_extent().x1 < figure.bbox.width
+
+
+def test_a_new_folder_is_complete_or_not_there(tmp_path, monkeypatch):
+    """A disk that is full, and a drawing that fails, leave no folder behind."""
+    example = make_example(*EXAMPLES[2])
+    arguments = {"observed_values": example.observed_values, "observed": example.observed}
+
+    def full(path, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(InputError, match=r"cannot write .*new.*: No space left on device"):
+            write_figures(tmp_path / "new", example.result, **arguments)
+
+    def fail(result):
+        raise MemoryError
+
+    monkeypatch.setattr("kruskal.report.figures.draw_traces", fail)
+    with pytest.raises(MemoryError):
+        write_figures(tmp_path / "new", example.result, **arguments)
+    assert not any(tmp_path.iterdir())

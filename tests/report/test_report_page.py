@@ -43,7 +43,7 @@ def read(path):
 def written(figures_of_order, tmp_path_factory):
     example, figures = figures_of_order(2)
     found = scores(example.result.mean, example.reference, example.observed)
-    found["coverage"] = 0.9312
+    found |= {"coverage": 0.9312, "coverage_std": 0.8123}
     path = tmp_path_factory.mktemp("page") / "report.html"
     command = "kruskal inpaint 'a<b>.png' -o out.png"
     assert (
@@ -117,3 +117,11 @@ def test_mistakes_are_named(figures_of_order, tmp_path):
     with pytest.raises(InputError, match=r"none\.png"):
         write_report(tmp_path / "r.html", example.result, None, [tmp_path / "none.png"], "x")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_both_coverages_say_what_they_count(written):
+    path = written[0]
+    page = path.read_text(encoding="utf-8")
+    assert "<dt>Missing within mean ± 2·sqrt(std² + noise²)</dt><dd>93.1 %</dd>" in page
+    assert "<dt>Missing within mean ± 2·std</dt><dd>81.2 %</dd>" in page
+    assert "coverage" not in page

@@ -17,7 +17,8 @@ def main(args: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 done, 1 the machine refused (memory, disk), 2 the user's mistake, 130 interrupted.
+        The exit status: 0 done, 1 the machine refused (memory, disk), 2 the user's mistake, 130 interrupted
+        by Ctrl-C, 143 by SIGTERM.
     """
     from kruskal.errors import InputError
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kruskal.cli import options
+from kruskal.cli.errors import named_by_options
 from kruskal.errors import InputError
 
 
@@ -36,11 +37,13 @@ def corrupt(
     from kruskal import data
 
     data.check_writable(output)
-    loaded = data.read(input_file, key=key)
+    with named_by_options(input_file):
+        loaded = data.read(input_file, key=key)
     values, declared = loaded.values, loaded.observed
     if declared is not None:
         values = np.ma.array(values, mask=~declared)
-    damaged = data.corrupt(values, keep=keep, noise=noise, seed=seed)
+    with named_by_options(input_file):
+        damaged = data.corrupt(values, keep=keep, noise=noise, seed=seed)
     data.write_corrupted(output, damaged.values, damaged.observed, like=loaded.metadata)
     typer.echo(
         f"{output}: {damaged.observed.sum()} of {damaged.observed.size} entries kept "

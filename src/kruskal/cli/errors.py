@@ -1,9 +1,42 @@
-"""How a command ends early without it being the user's mistake."""
+"""How a command ends early: stopped by the machine or the user, or by a mistake, told in its options."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+from kruskal.errors import InputError
+
+OPTION_OF = {
+    "alpha": "--alpha",
+    "burn_in": "--burn-in",
+    "channels": "--channels",
+    "checkpoint_seconds": "--checkpoint-seconds",
+    "codes": "--codes",
+    "keep": "--keep",
+    "mask": "--mask",
+    "mask_is": "--mask-is",
+    "model": "--model",
+    "n_atoms": "--atoms",
+    "noise": "--noise",
+    "patch_shape": "--patch",
+    "rank": "--rank",
+    "seed": "--seed",
+    "start": "--start",
+    "stride": "--stride",
+    "sweeps": "--sweeps",
+    "threads": "--threads",
+    "usage_prior": "--usage-prior",
+}
+"""The option behind an argument of the library."""
+_ARRAY = ("x", "values")
 
 
 class Stopped(Exception):
@@ -14,7 +47,7 @@ class Stopped(Exception):
     sentence : str
         The one line to print; it says how to go on, if that is possible.
     status : int
-        The exit status: 130 for Ctrl-C, 1 when the machine refused.
+        The exit status: 130 for Ctrl-C, 143 for SIGTERM, 1 when the machine refused.
     """
 
     def __init__(self, sentence: str, status: int) -> None:
@@ -31,3 +64,67 @@ def machine_sentence(error: MemoryError | OSError) -> str:
         return f"the disk is full{where}."
     reason = (error.strerror or str(error) or type(error).__name__).rstrip(".")
     return f"{reason[:1].lower()}{reason[1:]}{where}."
+
+
+def name_options(sentence: str, file: str | os.PathLike[str], key: str = "--key") -> str:
+    """Say a sentence of the library in the words of the command line.
+
+    Parameters
+    ----------
+    sentence : str
+        What is wrong; an argument of the library is translated where it is the first word.
+    file : path-like
+        What was read, for sentences about the array.
+    key : str
+        The option that chooses an array of `file`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> name_options("burn_in must be smaller than sweeps", "a.npy")
+    '--burn-in must be smaller than sweeps'
+    >>> name_options("x is constant", "a.npy")
+    'a.npy is constant'
+    """
+    first, space, rest = sentence.partition(" ")
+    first = os.fspath(file) if first in _ARRAY else OPTION_OF.get(first, first)
+    return re.sub(r"\bchoose one by key= from\b", lambda _: f"choose one by {key} from", first + space + rest)
+
+
+@contextmanager
+def named_by_options(file: str | os.PathLike[str], key: str = "--key") -> Iterator[None]:
+    """Let mistakes that the library finds inside the block speak of options; see `name_options`."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(name_options(str(error), file, key)) from error
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which batch systems send when the time is up."""
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM interrupt the block as Ctrl-C does; nothing changes where SIGTERM has a handler already."""
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def interrupted(error: KeyboardInterrupt, how_to_go_on: str = "") -> Stopped:
+    """Return what Ctrl-C (status 130) and SIGTERM (143) end in."""
+    return Stopped(f"interrupted{how_to_go_on}.", 143 if isinstance(error, Terminated) else 130)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated

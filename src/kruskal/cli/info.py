@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json as json_format
+import zlib
 from pathlib import Path
 from typing import Annotated, Any
+from zipfile import BadZipFile
 
 import typer
 
 from kruskal.cli import options
+from kruskal.cli.errors import named_by_options
 from kruskal.errors import InputError
 
 _LONGEST = 200
@@ -25,9 +28,9 @@ def info(
     json: options.Json = False,
 ) -> None:
     """Tell what a file holds and which patches would be used for it."""
-    from kruskal.cli.summary import plain
+    from kruskal.cli.summary import json_ready
 
-    found = plain(describe(file, key))
+    found = json_ready(describe(file, key))
     if json:
         typer.echo(json_format.dumps(found, allow_nan=False))
         return
@@ -68,7 +71,8 @@ def _describe_array(file: Path, key: str | None) -> dict[str, Any]:
     from kruskal.data import read
     from kruskal.settings import resolve
 
-    loaded = read(file, key=key)
+    with named_by_options(file):
+        loaded = read(file, key=key)
     values, metadata = loaded.values, loaded.metadata.describe()
     finite = np.isfinite(values)
     observed = ~np.isnan(values) if loaded.observed is None else loaded.observed & ~np.isnan(values)
@@ -117,7 +121,7 @@ def _describe_result(file: Path) -> dict[str, Any] | None:
                 "n_atoms_used": int((usage > 0).sum()),
                 **settings,
             }
-    except (ValueError, KeyError, OSError):
+    except (BadZipFile, zlib.error, EOFError, ValueError, KeyError, TypeError, OSError):
         return None  # the reader of arrays says what is wrong with it
 
 
@@ -148,7 +152,7 @@ def _describe_checkpoint(directory: Path) -> dict[str, Any]:
 def _words(value: Any) -> str:
     """Write a value for people: shapes as 8x8, long things cut."""
     if isinstance(value, list) and value and all(type(part) is int for part in value):
-        return "x".join(str(part) for part in value)
+        return options.shape_text(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from kruskal.cli.errors import named_by_options
 from kruskal.cli.job import Job
+from kruskal.cli.options import shape_text
 from kruskal.data import observed_entries, read
 from kruskal.errors import InputError
 
@@ -40,16 +42,22 @@ class Inputs(NamedTuple):
 
 def read_inputs(job: Job) -> Inputs:
     """Read the array, its mask and the reference, and make sure that they fit together."""
-    loaded = read(job.input, key=job.key)
-    mask = None if job.mask is None else read(job.mask).values
-    observed = observed_entries(loaded.values, mask, mask_is=job.mask_is, declared=loaded.observed)
+    with named_by_options(job.input):
+        loaded = read(job.input, key=job.key)
+    mask = None
+    if job.mask is not None:
+        with named_by_options(job.mask, "--mask-key"):
+            mask = read(job.mask, key=job.mask_key).values
+    with named_by_options(job.input):
+        observed = observed_entries(loaded.values, mask, mask_is=job.mask_is, declared=loaded.observed)
     reference = None
     if job.reference is not None:
-        reference = read(job.reference).values
+        with named_by_options(job.reference, "--reference-key"):
+            reference = read(job.reference, key=job.reference_key).values
         if reference.shape != loaded.values.shape:
             raise InputError(
-                f"--reference {job.reference} has the shape {_times(reference.shape)}, "
-                f"but {job.input} has {_times(loaded.values.shape)}."
+                f"--reference {job.reference} has the shape {shape_text(reference.shape)}, "
+                f"but {job.input} has {shape_text(loaded.values.shape)}."
             )
         if not np.isfinite(reference).any():
             raise InputError(f"--reference {job.reference} holds no finite value.")
@@ -63,7 +71,3 @@ def _digest(values: NDArray[Any], observed: NDArray[np.bool_]) -> str:
     fingerprint.update(np.ascontiguousarray(seen).data)
     fingerprint.update(np.packbits(observed).data)
     return fingerprint.hexdigest()
-
-
-def _times(shape: tuple[int, ...]) -> str:
-    return "x".join(str(side) for side in shape)

@@ -31,8 +31,8 @@ class Job:
         Further files to read.
     std, figures, report, save, checkpoint : Path, optional
         Further files and folders to write.
-    mask_is, key : str, optional
-        How `mask` and `input` are read.
+    mask_is, key, mask_key, reference_key : str, optional
+        What the mask means, and which array of the input, the mask and the reference is read.
     json, quiet : bool
         What is printed.
     command_line : str
@@ -47,6 +47,8 @@ class Job:
     mask: Path | None = None
     mask_is: str = "observed"
     key: str | None = None
+    mask_key: str | None = None
+    reference_key: str | None = None
     std: Path | None = None
     reference: Path | None = None
     figures: Path | None = None
@@ -126,7 +128,7 @@ def load(directory: Path) -> tuple[Job, str, bool]:
         if (directory / STATE_FILE).is_file():
             raise InputError(
                 f"the run in {directory} was started from Python; "
-                f"go on there with kruskal.restore.resume({str(directory)!r})."
+                f"go on there with kruskal.resume({str(directory)!r})."
             )
         raise InputError(f"{directory} is not a checkpoint: it holds no {JOB_FILE}.")
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -108,6 +109,15 @@ def parse_shape(text: str, option: str) -> tuple[int, ...]:
     if min(shape) < 1:
         raise InputError(f"{option} must be at least 1 along every axis, not {text!r}.")
     return shape
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """Write a shape the way `parse_shape` reads it.
+
+    >>> shape_text((8, 8, 3))
+    '8x8x3'
+    """
+    return "x".join(str(side) for side in shape)
 
 
 def parse_stride(text: str, option: str = "--stride") -> int | tuple[int, ...]:

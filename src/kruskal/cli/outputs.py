@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kruskal.cli.errors import Stopped, machine_sentence
 from kruskal.cli.inputs import Inputs
 from kruskal.cli.job import Job
 from kruskal.cli.summary import scores_of
 from kruskal.data import write
+from kruskal.errors import InputError
 
 if TYPE_CHECKING:
     from kruskal.restore import Restoration
@@ -30,15 +33,41 @@ def write_outputs(job: Job, inputs: Inputs, restoration: Restoration, summary: d
         What is written.
     summary : dict
         Its numbers, for the report.
+
+    Raises
+    ------
+    InputError, Stopped
+        When the disk refuses; the sentence names what was written before.
     """
+    written: list[Path] = []
+    try:
+        for path in _written_one_by_one(job, inputs, restoration, summary):
+            written.append(path)
+    except (InputError, MemoryError, OSError) as error:
+        if not written:
+            raise
+        names = f"{' and '.join(map(str, written))} {'was' if len(written) == 1 else 'were'} written"
+        if isinstance(error, InputError):
+            raise InputError(f"{names}, but: {error}") from error
+        raise Stopped(f"{names}, but {machine_sentence(error)}", 1) from error
+
+
+def _written_one_by_one(
+    job: Job, inputs: Inputs, restoration: Restoration, summary: dict[str, Any]
+) -> Iterator[Path]:
+    """Write the outputs, the result first, and yield each when it is there."""
     metadata = inputs.loaded.metadata
     write(job.output, restoration.mean, like=metadata)
+    yield job.output
     if job.std is not None:
         write(job.std, restoration.std, like=metadata, dtype=np.float32)
+        yield job.std
     if job.save is not None:
         restoration.save(job.save)
+        yield job.save
     if job.figures is not None:
         figures = _figures(job.figures, inputs, restoration)
+        yield job.figures
         if job.report is not None:
             _report(job, restoration, summary, figures)
     elif job.report is not None:

@@ -46,6 +46,10 @@ def restore(
         options.MaskIs,
         typer.Option(help="What a true entry of the mask means.", rich_help_panel=INPUT),
     ] = options.MaskIs.observed,
+    mask_key: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Name of the array inside the mask file.", rich_help_panel=INPUT),
+    ] = None,
     key: options.KeyName = None,
     model: Annotated[
         options.Model,
@@ -101,16 +105,14 @@ def restore(
     ] = options.Codes.collapsed,
     sweeps: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="Number of Gibbs sweeps.", show_default=FROM_ARRAY, rich_help_panel=RUN
-        ),
+        typer.Option(metavar="N", help="Number of Gibbs sweeps.", show_default="100", rich_help_panel=RUN),
     ] = None,
     burn_in: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             help="Sweeps that are not kept.",
-            show_default="a share of --sweeps",
+            show_default="half of --sweeps",
             rich_help_panel=RUN,
         ),
     ] = None,
@@ -146,6 +148,10 @@ def restore(
             "clipped to the range of CLEAN's type if that is an integer type.",
             rich_help_panel=INPUT,
         ),
+    ] = None,
+    reference_key: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Name of the array inside CLEAN.", rich_help_panel=INPUT),
     ] = None,
     figures: Annotated[
         Path | None,
@@ -200,6 +206,8 @@ def restore(
             mask=mask,
             mask_is=mask_is.value,
             key=key,
+            mask_key=mask_key,
+            reference_key=reference_key,
             std=std,
             reference=reference,
             figures=figures,

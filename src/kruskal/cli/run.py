@@ -13,7 +13,7 @@ import typer
 
 from kruskal.cli import job as job_file
 from kruskal.cli.checks import check_outputs, check_result_fits
-from kruskal.cli.errors import Stopped, machine_sentence
+from kruskal.cli.errors import Stopped, interrupted, machine_sentence, named_by_options, terminable
 from kruskal.cli.inputs import Inputs, read_inputs
 from kruskal.cli.job import STATE_FILE, Job
 from kruskal.cli.outputs import write_outputs
@@ -26,6 +26,18 @@ if TYPE_CHECKING:
 
 
 def run(job: Job) -> None:
+    """Restore as a new command asks; SIGTERM is a Ctrl-C."""
+    with _stoppable():
+        _run(job)
+
+
+def resume(directory: Path, threads: int | None, json: bool, quiet: bool) -> None:
+    """Go on with the run whose checkpoints are in `directory`; SIGTERM is a Ctrl-C."""
+    with _stoppable():
+        _resume(directory, threads, json, quiet)
+
+
+def _run(job: Job) -> None:
     """Restore as a new command asks; nothing is written before everything that can be checked was checked."""
     check_outputs(job)
     if job.checkpoint is not None:
@@ -45,7 +57,7 @@ def run(job: Job) -> None:
     _tell(job, summary)
 
 
-def resume(directory: Path, threads: int | None, json: bool, quiet: bool) -> None:
+def _resume(directory: Path, threads: int | None, json: bool, quiet: bool) -> None:
     """Go on with the run whose checkpoints are in `directory` and finish it as if it had never stopped."""
     job, digest, _ = job_file.load(directory)
     job = replace(job, json=job.json or json, quiet=job.quiet or quiet)
@@ -90,7 +102,8 @@ def _sample(job: Job, call: Callable[[Progress], Restoration]) -> Restoration:
     """Call the library with a progress display, which is taken down in any case."""
     progress = choose(job.quiet)
     try:
-        return call(progress)
+        with named_by_options(job.input):
+            return call(progress)
     finally:
         progress.stop()
 
@@ -100,7 +113,7 @@ def _finish(job: Job, inputs: Inputs, restoration: Restoration) -> dict[str, Any
     summary = summarise(restoration, inputs.observed, inputs.reference)
     try:
         write_outputs(job, inputs, restoration, summary)
-    except InputError as error:
+    except (InputError, Stopped) as error:
         raise _with_hint(job, error) from None
     if job.checkpoint is not None:
         job_file.store(job, inputs.digest, finished=True)
@@ -122,6 +135,16 @@ def _written(job: Job) -> list[Path]:
 
 
 @contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end the block in one sentence, each with its own status."""
+    try:
+        with terminable():
+            yield
+    except KeyboardInterrupt as error:
+        raise interrupted(error) from None
+
+
+@contextmanager
 def _explained(job: Job) -> Iterator[None]:
     """Say how to go on when a run stops early.
 
@@ -132,17 +155,18 @@ def _explained(job: Job) -> Iterator[None]:
     """
     try:
         yield
-    except KeyboardInterrupt:
-        raise Stopped(f"interrupted{_how_to_go_on(job)}.", 130) from None
+    except KeyboardInterrupt as error:
+        raise interrupted(error, _how_to_go_on(job)) from None
     except (MemoryError, OSError) as error:
         raise Stopped(f"{machine_sentence(error).rstrip('.')}{_how_to_go_on(job)}.", 1) from None
 
 
 def _with_hint(job: Job, error: Exception) -> Exception:
-    """Return the error with how to go on added to its sentence, if it is a user's error."""
+    """Return the error with how to go on added to its sentence, if it is a sentence already."""
+    sentence = f"{str(error).rstrip('.')}{_how_to_go_on(job)}."
     if isinstance(error, InputError):
-        return InputError(f"{str(error).rstrip('.')}{_how_to_go_on(job)}.")
-    return error
+        return InputError(sentence)
+    return Stopped(sentence, error.status) if isinstance(error, Stopped) else error
 
 
 def _how_to_go_on(job: Job) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kruskal import __version__
+from kruskal.cli.options import shape_text
 from kruskal.engines.progress import duration
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def summarise(
     observed : ndarray of bool
         True where the data were given.
     reference : ndarray, optional
-        The true array; adds psnr, ssim, rrse (over all, observed and missing entries) and coverage.
+        The true array; adds psnr, ssim, rrse (over all, observed and missing entries) and, of the
+        missing entries, the share within mean ± 2·sqrt(std² + noise²) as coverage and the share within
+        mean ± 2·std as coverage_std.
 
     Returns
     -------
@@ -48,9 +51,8 @@ def summarise(
         found |= scores(clipped_like(restoration.mean, reference), reference, observed)
         missing = ~observed & np.isfinite(reference)
         if missing.any():
-            found["coverage"] = coverage(
-                restoration.mean, restoration.std, restoration.noise_std, reference, where=missing
-            )
+            for name, noise in (("coverage", restoration.noise_std), ("coverage_std", 0.0)):
+                found[name] = coverage(restoration.mean, restoration.std, noise, reference, where=missing)
     found |= {
         "noise_std": float(restoration.noise_std),
         "seconds": float(restoration.seconds),
@@ -64,7 +66,7 @@ def summarise(
     }
     found |= {name: settings.get(name) for name in ("model", "patch_shape", "stride", "burn_in", "seed")}
     found |= {"rank": settings.get("rank") or None, "threads": restoration.threads, "version": __version__}
-    return plain(found)
+    return json_ready(found)
 
 
 def scores_of(summary: dict[str, Any]) -> dict[str, float | None]:
@@ -96,16 +98,16 @@ def clipped_like(mean: NDArray[Any], reference: NDArray[Any]) -> NDArray[Any]:
     return np.clip(mean, limits.min, limits.max)
 
 
-def plain(value: Any) -> Any:
+def json_ready(value: Any) -> Any:
     """Turn NumPy scalars, arrays and tuples into what JSON can hold, and NaN and infinities into None."""
     if isinstance(value, dict):
-        return {str(name): plain(content) for name, content in value.items()}
+        return {str(name): json_ready(content) for name, content in value.items()}
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return json_ready(value.tolist())
     if isinstance(value, list | tuple):
-        return [plain(content) for content in value]
+        return [json_ready(content) for content in value]
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return json_ready(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
@@ -124,7 +126,9 @@ def as_text(summary: dict[str, Any]) -> str:
     str
         A few lines without a final newline.
     """
-    patch = "x".join(str(side) for side in summary["patch_shape"] or ())
+    from kruskal.report.metrics import INTERVAL, INTERVAL_STD
+
+    patch = shape_text(summary["patch_shape"] or ())
     lines = [
         f"{summary['model']}: {summary['sweeps']} sweeps over {summary['n_items']} patches of {patch} "
         f"in {duration(summary['seconds'])}",
@@ -135,7 +139,8 @@ def as_text(summary: dict[str, Any]) -> str:
             lines.append(_score_line(summary, name, unit))
     if summary.get("coverage") is not None:
         lines.append(
-            f"{100 * summary['coverage']:.1f} % of the missing entries lie within two standard deviations"
+            f"{100 * summary['coverage']:.1f} % of the missing entries lie within {INTERVAL}, "
+            f"{100 * summary['coverage_std']:.1f} % within {INTERVAL_STD}"
         )
     return "\n".join(lines)
 

@@ -1,5 +1,7 @@
 """A quick look at the noise level of an array, for choosing defaults; the models infer it properly."""
 
+import math
+
 import numpy as np
 
 _MEDIAN_OF_NORMAL = 0.6744897501960817  # median of |N(0, 1)|
@@ -34,6 +36,9 @@ def rough_noise(values: np.ndarray, observed: np.ndarray) -> float | None:
         if np.count_nonzero(whole) < _FEWEST:
             continue
         x = np.where(seen, x, 0).astype(np.float64)
+        # differences of numbers near the largest float would overflow; a power of two changes no digit
+        scale = 2.0 ** (math.frexp(max(x.max(), -x.min()))[1] - 1)
+        x /= scale
         difference = (x[..., :-2] - 2.0 * x[..., 1:-1] + x[..., 2:])[whole]
-        estimates.append(float(np.median(np.abs(difference))) / (_MEDIAN_OF_NORMAL * 6.0**0.5))
+        estimates.append(scale * (float(np.median(np.abs(difference))) / (_MEDIAN_OF_NORMAL * 6.0**0.5)))
     return min(estimates) if estimates else None

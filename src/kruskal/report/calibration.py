@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kruskal.report.canvas import ACCENT, SECOND
-from kruskal.report.metrics import coverage
+from kruskal.report.metrics import INTERVAL, coverage
 from kruskal.report.result import Result
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def draw_calibration(
     judged = _judged(observed)
     share = coverage(result.mean, result.std, result.noise_std, reference, judged)
     kind = "all" if observed.all() else "missing"
-    axes.set_title(f"Error / predicted spread: {100 * share:.1f} % within ±2")
-    axes.set_xlabel(f"Standardised error of {kind} entries")
+    axes.set_title(f"{100 * share:.1f} % within {INTERVAL}")
+    axes.set_xlabel(f"Error of {kind} entries / sqrt(std² + noise²)")
     axes.legend(loc="upper right", handlelength=1.2)
 
 

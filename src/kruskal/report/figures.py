@@ -51,7 +51,8 @@ def write_figures(
     values = _checked("observed_values", observed_values, shape)
     mask = _checked("observed", observed, shape).astype(bool)
     truth = None if reference is None else _checked("reference", reference, shape)
-    directory = _prepared(Path(directory))
+    directory = Path(directory)
+    _check_folder(directory)
 
     flat = len(long_axes(shape)) < 2
     draw_before_after = draw_restored_curve if flat else draw_restoration
@@ -63,17 +64,27 @@ def write_figures(
         "ranks": lambda: draw_ranks(result),
         "traces": lambda: draw_traces(result),
     }
-    paths = []
+    contents = {}
     for name, draw in drawings.items():
         with drawing_style():
             figure = draw()
-            content = None if figure is None else png_bytes(figure)
-        if content is not None:
-            path = directory / f"{name}.png"
-            with atomic_path(path) as temporary:
+            if figure is not None:
+                contents[f"{name}.png"] = png_bytes(figure)
+    _write(directory, contents)
+    return [directory / name for name in contents]
+
+
+def _write(directory: Path, contents: dict[str, bytes]) -> None:
+    """Write the files; a folder that did not exist before is there with all of them or not at all."""
+    if directory.is_dir():
+        for name, content in contents.items():
+            with atomic_path(directory / name) as temporary:
                 temporary.write_bytes(content)
-            paths.append(path)
-    return paths
+        return
+    with atomic_path(directory) as folder:
+        folder.mkdir()
+        for name, content in contents.items():
+            (folder / name).write_bytes(content)
 
 
 def _checked(name: str, array: ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -83,14 +94,9 @@ def _checked(name: str, array: ArrayLike, shape: tuple[int, ...]) -> NDArray[Any
     return array
 
 
-def _prepared(directory: Path) -> Path:
-    """Return the folder, made if necessary."""
+def _check_folder(directory: Path) -> None:
+    """Complain about a folder that cannot be made, before the drawing begins."""
     if directory.exists() and not directory.is_dir():
         raise InputError(f"the figures cannot go to {directory}, because that is a file and not a folder.")
     if not directory.absolute().parent.is_dir():
         raise InputError(f"the figures cannot go to {directory}, because its parent folder does not exist.")
-    try:
-        directory.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder {directory} cannot be made ({error.strerror}).") from error
-    return directory

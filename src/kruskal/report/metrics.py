@@ -96,6 +96,11 @@ def ssim(
     return None if similarity is None else _mean_similarity(similarity, chosen)
 
 
+INTERVAL = "mean ± 2·sqrt(std² + noise²)"
+"""What `coverage` counts by default; the reference has no noise, so this band is wider than ± 2·std."""
+INTERVAL_STD = "mean ± 2·std"
+
+
 def coverage(
     mean: ArrayLike,
     std: ArrayLike,
@@ -111,7 +116,7 @@ def coverage(
     mean, std, reference : array_like, same shape
         The restored array, its standard deviation and the true array.
     noise_std : float
-        Standard deviation of the noise.
+        Standard deviation of the noise; 0 asks for std alone.
     where : array_like of bool, same shape, optional
         The entries to count (usually the missing ones); all by default.
     width : float

@@ -10,11 +10,18 @@ import numpy as np
 
 from kruskal.data import atomic_path
 from kruskal.errors import InputError
+from kruskal.report.metrics import INTERVAL, INTERVAL_STD
 from kruskal.report.page_style import STYLE
 from kruskal.report.result import Result, order_by_usage, used_ranks
 
 _SETS = {"": "All entries", "_observed": "Observed", "_missing": "Missing"}
-_MEASURES = {"psnr": "PSNR, dB", "ssim": "SSIM", "rrse": "RRSE", "coverage": "Missing within ± 2 std"}
+_MEASURES = {
+    "psnr": "PSNR, dB",
+    "ssim": "SSIM",
+    "rrse": "RRSE",
+    "coverage": f"Missing within {INTERVAL}",
+    "coverage_std": f"Missing within {INTERVAL_STD}",
+}
 _CAPTIONS = {
     "restoration": "What was given (missing entries are blue, missing single colours black), what the model "
     "makes of it and, where it is known, the truth; all on one scale.",
@@ -50,7 +57,7 @@ def write_report(
         A restoration.
     scores : mapping, optional
         What `kruskal.report.scores` found, when there is a reference; the coverage of the missing entries may
-        be added as "coverage", other keys are listed by their name.
+        be added as "coverage" and, without the noise, "coverage_std"; other keys are listed by their name.
     figures : sequence of str or Path
         PNG files, embedded in this order, usually from `kruskal.report.write_figures`.
     title : str
@@ -133,7 +140,7 @@ def _score_table(scores: Mapping[str, float | None]) -> str:
     measures: list[str] = []
     for key in scores:
         name = key.removesuffix("_observed").removesuffix("_missing")
-        if name not in measures and name != "coverage":
+        if name not in measures and not name.startswith("coverage"):
             measures.append(name)
     if not measures:
         return ""
