@@ -204,6 +204,7 @@ def test_startup_times_a_real_process():
 def test_peers_that_are_not_installed_get_one_sentence(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     measured = speed_peers.peers(replace(TINY, peers=True), 1, silent)
+    assert list(measured) == ["scikit-learn", "bm3d", "bm4d"]
     for name, one in measured.items():
         assert one == {"skipped": f"{name} is not installed: {speed_peers._HOW_TO_GET[name]}."}
 
