@@ -76,7 +76,7 @@ def test_running_moments(n_draws):
     squares = draws**2 / np.maximum(covered, 1e-9) + random.random((n_draws, 6)) * covered
     moments = RunningMoments.zero(6)
     for draw, square in zip(draws, squares):
-        moments.add(slabs_of(draw, square, random), covered)
+        moments = moments.with_draw(slabs_of(draw, square, random), covered)
     divided = np.where(covered > 0, covered, 1.0)
     averages = draws / divided
     assert moments.draws == n_draws
@@ -94,5 +94,5 @@ def test_variance_is_never_negative():
     """Rounding of square - mean^2 must not make it so."""
     moments = RunningMoments.zero(1)
     for _ in range(10):
-        moments.add([Slab(0, np.array([0.1]), np.array([0.1**2]))], np.ones(1))
+        moments = moments.with_draw([Slab(0, np.array([0.1]), np.array([0.1**2]))], np.ones(1))
     assert moments.variance()[0] >= 0.0
