@@ -210,12 +210,10 @@ def peak_memory() -> int:
 
     Not ``ru_maxrss`` where /proc tells better: Linux hands that down from the process that started this one.
     """
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return 1024 * int(line.split()[1])
-    except OSError:
-        pass
+    status = Path("/proc/self/status")
+    for line in status.read_text().splitlines() if status.exists() else ():
+        if line.startswith("VmHWM:"):
+            return 1024 * int(line.split()[1])
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024
