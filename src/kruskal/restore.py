@@ -41,6 +41,7 @@ def inpaint(
     codes: str = "collapsed",
     channels: str | None = None,
     usage_prior: tuple[float, float] | None = None,
+    regions: int | None = None,
     seed: int = 0,
     threads: int | None = None,
     checkpoint: str | Path | None = None,
@@ -65,6 +66,8 @@ def inpaint(
     channels : "keep" takes the last axis whole into every patch, "cut" cuts it like the others
     usage_prior : (a_pi, b_pi) of the beta process; a larger b_pi is sparser (default: the paper's K, 1; for
         noisy data K, N / 8)
+    regions : the array is divided into this many regions, each with a usage of its own (default: up to 64);
+        1 is the paper's model
     seed : everything random follows from it
     threads : number of threads (default: all cores); the result does not depend on it
     checkpoint : folder for the state of the run; `resume` goes on from it
@@ -92,7 +95,7 @@ def inpaint(
     settings = resolve(
         values.shape, model=model, patch_shape=patch_shape, stride=stride, n_atoms=n_atoms, rank=rank,
         sweeps=sweeps, burn_in=burn_in, start=start, alpha=alpha, codes=codes, channels=channels,
-        usage_prior=usage_prior, seed=seed, noise=None if noise is None else noise / scaling.scale,
+        usage_prior=usage_prior, regions=regions, seed=seed, noise=None if noise is None else noise / scaling.scale,
     )  # fmt: skip
     run = _Run(
         settings,
@@ -184,7 +187,7 @@ class _Run:
         began = time.perf_counter()
         settings = self.settings
         scaling = Scaling.fit(values, observed)
-        items = cut(scaling.forward(np.where(observed, values, 0)), observed, settings.grid)
+        items = cut(scaling.forward(np.where(observed, values, 0)), observed, settings.grid, settings.regions)
         with ExitStack() as stack:
             if self.directory is not None:
                 stack.enter_context(checkpoints.locked(self.directory))
@@ -229,7 +232,7 @@ class _Run:
             del trace["alpha"]
         trace["noise_std"] = scaling.inverse_std(trace["noise_std"])
         return Restoration(
-            mean=scaling.inverse(now.moments.mean).reshape(settings.array_shape),
+            mean=scaling.inverse(now.moments.mean()).reshape(settings.array_shape),
             std=scaling.inverse_std(np.sqrt(now.moments.variance())).reshape(settings.array_shape),
             noise_std=float(trace["noise_std"][settings.burn_in :].mean()),
             dictionary=now.state.dictionary.reshape(-1, *settings.patch_shape),

@@ -20,6 +20,7 @@ _PATCH_SIDES = {1: 64, 2: 8, 3: 6, 4: 4, 5: 3}
 _MOST_ITEMS, _FEW_ITEMS = 250_000, 50
 _MOST_ENTRIES = 1_024
 _MOST_ATOMS = 65_535  # codes store the atom in 16 bits
+_MOST_REGIONS = 4_096
 _NOISY = 0.025  # 6 grey levels of 256
 _RANK_CLEAN, _RANK_NOISY = 2, 4
 _DEFAULT_SWEEPS = 100
@@ -41,6 +42,7 @@ class Settings:
     alpha: str | float
     codes: str
     usage_prior: tuple[float, float]
+    regions: int
     seed: int
 
     @property
@@ -88,6 +90,7 @@ def resolve(
     codes: str = "collapsed",
     channels: str | None = None,
     usage_prior: tuple[float, float] | None = None,
+    regions: int | None = None,
     seed: int = 0,
     noise: float | None = None,
 ) -> Settings:
@@ -126,6 +129,9 @@ def resolve(
         alpha=_check_alpha(alpha),
         codes=codes,
         usage_prior=_check_usage_prior(usage_prior, n_atoms, grid.n_items, noisy),
+        regions=whole_number(
+            "regions", _default_regions(grid.n_items) if regions is None else regions, 1, _MOST_REGIONS
+        ),
         seed=check_seed(seed),
     )
 
@@ -161,6 +167,11 @@ def _default_stride(grid: Grid) -> tuple[int, ...]:
         if grid._replace(stride=stride).n_items <= _MOST_ITEMS:
             break
     return stride
+
+
+def _default_regions(n_items: int) -> int:
+    """Regions that have a usage of their own: 64, fewer when they would hold less than 256 items."""
+    return max(1, min(64, n_items // 256))
 
 
 def _check_rank(rank: int | str, patch_shape: tuple[int, ...], noisy: bool) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kruskal import __version__
-from kruskal.cli import bench, corrupt, demo, info, restore
+from kruskal.cli import bench, corrupt, demo, info, reproduce, restore
 
 app = typer.Typer(
     name="kruskal",
@@ -43,3 +43,4 @@ app.command("corrupt")(corrupt.corrupt)
 app.command("info")(info.info)
 app.command("demo")(demo.demo)
 app.command("bench")(bench.bench)
+app.command("reproduce")(reproduce.reproduce)

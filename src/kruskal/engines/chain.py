@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kruskal.gibbs.local import Codes, Shard
+from kruskal.gibbs.slabs import expect_items
 from kruskal.models import Engine, Global, Model
-from kruskal.patches import Items, RunningMoments, Slab, cover, item_weights, scatter
+from kruskal.patches import Items, RunningMoments
 
 TRACED = ("noise_std", "code_std", "active_per_item", "atoms_used", "alpha")
 
@@ -41,7 +42,6 @@ class Chain:
     engine: Engine
     seed: int
     burn_in: int
-    cover: np.ndarray
     now: Progressed
 
     @classmethod
@@ -49,8 +49,6 @@ class Chain:
         cls, model: Model, engine: Engine, items: Items, start: str, seed: int, burn_in: int
     ) -> "Chain":
         """A chain at its start: no sweep made."""
-        counts = np.concatenate(engine.map(Shard.observed_counts))
-        weights = cover(items, item_weights(counts), len(items.flat))
         first = Progressed(
             done=0,
             state=model.start(start, items, seed),
@@ -59,7 +57,7 @@ class Chain:
             usage=np.zeros(model.n_atoms),
             trace=np.zeros((0, len(TRACED))),
         )
-        return cls(model, engine, seed, burn_in, weights, first)
+        return cls(model, engine, seed, burn_in, first)
 
     @property
     def done(self) -> int:
@@ -87,8 +85,11 @@ class Chain:
             moments, usage = before.moments, before.usage
             if before.done >= self.burn_in:
                 dictionary = state.dictionary.astype(self.engine.dtype)
-                slabs = self.engine.map(partial(_scatter_shard, dictionary=dictionary))
-                moments, usage = moments.with_draw(slabs, self.cover), usage + report.counts
+                expected = partial(
+                    expect_items, dictionary=dictionary, code_precision=state.code_precision,
+                    noise_precision=state.noise_precision,
+                )  # fmt: skip
+                moments, usage = moments.with_draw(self.engine.map(expected)), usage + report.counts
             row = {
                 "noise_std": state.noise_precision**-0.5,
                 "code_std": state.code_precision**-0.5,
@@ -108,6 +109,3 @@ class Chain:
 def _codes_of(shard: Shard) -> Codes:
     return shard.codes
 
-
-def _scatter_shard(shard: Shard, dictionary: np.ndarray) -> Slab:
-    return scatter(shard.items, shard.codes, dictionary, item_weights(shard.observed_counts()))

@@ -30,7 +30,7 @@ from kruskal.patches import RunningMoments
 FORMAT = 1
 _HEADER, _INPUT, _LOCK = "state.json", "input.npz", "lock"
 _OURS = re.compile(r"input\.npz|job\.json|lock|state-\d{6}\.npz|\.kruskal-.*")
-_MOMENTS = ("mean", "deviation", "square")
+_MOMENTS = ("weight", "total", "square", "deviation")
 
 
 class Saved(NamedTuple):
@@ -147,7 +147,7 @@ def _check(saved: Progressed, chain: Chain) -> None:
     kept = max(0, saved.done - chain.burn_in)
     if saved.trace.shape != (saved.done, len(TRACED)) or saved.moments.draws != kept:
         raise ValueError("the number of sweeps and what was kept of them do not agree")
-    if saved.moments.mean.shape != first.moments.mean.shape:
+    if saved.moments.weight.shape != first.moments.weight.shape:
         raise ValueError("the state belongs to another array")
 
 

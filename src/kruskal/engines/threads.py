@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kruskal.errors import whole_number
@@ -35,6 +36,7 @@ class ThreadEngine:
         self.n_shards = len(self.shards)
         self.n_items = items.n_items
         self.n_observed = sum(shard.n_observed for shard in self.shards)
+        self.region_sizes = np.bincount(items.region, minlength=items.n_regions)
         self.complete = items.complete
         self.dtype = items.flat.dtype
         self._waiting: deque[int] = deque()

@@ -39,7 +39,7 @@ class CodeModel(NamedTuple):
     dictionary : (K, P) atoms in the data's precision
     columns : (P, K') the same, entry-major, padded with zeros to a multiple of `pairs.LANES` atoms
     gram : (K, K') D^T D in the data's precision (used by complete data only, else (0, 0))
-    log_odds : (K,) float64 logit pi_k
+    log_odds : (G, K) float64 logit pi_kg of each region
     code_precision, noise_precision : gamma_s, gamma_eps
     """
 
@@ -54,18 +54,17 @@ class CodeModel(NamedTuple):
 class CodeDraw(NamedTuple):
     """What one shard reports after drawing its codes: sufficient statistics of the scalar conditionals."""
 
-    counts: np.ndarray  # (K,) sum_n z_kn
+    counts: np.ndarray  # (G, K) sum over the items of a region of z_kn
     squares: np.ndarray  # (K,) sum_n z_kn s_kn^2
     residual_squares: float  # sum over observed entries of (x - Dw)^2
 
 
-def code_model(dictionary, usage, code_precision, noise_precision, dtype, complete) -> CodeModel:
-    """Cast the global state once for all items; ``dictionary`` (K, P) float64, ``usage`` (K,) pi."""
+def code_model(dictionary, log_odds, code_precision, noise_precision, dtype, complete) -> CodeModel:
+    """Cast the global state once for all items; ``dictionary`` (K, P) float64, ``log_odds`` (G, K) logit pi."""
     atoms = np.ascontiguousarray(dictionary, dtype=dtype)
     columns = np.zeros((atoms.shape[1], padded(len(atoms))), dtype)
     columns[:, : len(atoms)] = atoms.T
     gram = atoms @ columns if complete else np.zeros((0, 0), dtype)
-    log_odds = np.log(usage) - np.log1p(-usage)
     return CodeModel(atoms, columns, gram, log_odds, float(code_precision), float(noise_precision))
 
 
@@ -87,7 +86,7 @@ def draw_codes(shard: Shard, model: CodeModel, seed: int, sweep: int, collapsed:
         else:
             draw = sweep_masked
         squares = draw(
-            items.flat, items.origin, items.offset, shard.entry_start, shard.entry, *old, *model, address,
+            items.flat, items.origin, items.offset, items.region, shard.entry_start, shard.entry, *old, *model, address,
             start, atom, value, shard.residual,
         )  # fmt: skip
         if squares >= 0.0:
@@ -95,5 +94,5 @@ def draw_codes(shard: Shard, model: CodeModel, seed: int, sweep: int, collapsed:
         capacity *= 2  # the buffer was too small; the same random numbers give the same codes again
     filled = int(start[-1])
     shard.codes = Codes(start, atom[:filled].copy(), value[:filled].copy())
-    counts, code_squares = count_codes(shard.codes, len(model.dictionary))
+    counts, code_squares = count_codes(shard.codes, items.region, *model.log_odds.shape)
     return CodeDraw(counts, code_squares, squares)

@@ -35,7 +35,7 @@ _CANCELLED = 0.1  # a sum of squares that fell below this share is computed anew
 
 @kernel
 def sweep_complete(
-    flat, origin, offset, entry_start, entry, code_start, code_atom, code_value,
+    flat, origin, offset, region, entry_start, entry, code_start, code_atom, code_value,
     dictionary, columns, gram, log_odds, gamma_s, gamma_eps, address,
     new_start, new_atom, new_value, residual,
 ):  # fmt: skip
@@ -44,17 +44,18 @@ def sweep_complete(
     key_0, key_1, sweep, first_item = address
     energy = np.empty(n_atoms)
     deviation = np.empty(n_atoms)  # precision^-1/2, precision = gamma_s + gamma_eps energy
-    prior_log_odds = np.empty(n_atoms)  # logit pi_k + 1/2 log(gamma_s / precision)
-    slope = np.zeros(n_padded, np.float32)  # bar = slope * (lower bound of log u) + level
-    level = np.full(n_padded, NEVER)
+    log_shrink = np.empty(n_atoms)  # 1/2 log(gamma_s / precision)
+    slope = np.zeros(n_padded, np.float32)  # bar = slope * (lower bound of log u) + level of the region
+    level = np.full((log_odds.shape[0], n_padded), NEVER)
     for k in range(n_atoms):
         energy[k] = gram[k, k]
         precision = gamma_s + gamma_eps * energy[k]
         deviation[k] = 1.0 / math.sqrt(precision)
-        prior_log_odds[k] = log_odds[k] + 0.5 * math.log(gamma_s / precision)
+        log_shrink[k] = 0.5 * math.log(gamma_s / precision)
         scale = precision / (gamma_eps * gamma_eps)
         slope[k] = 2.0 * scale
-        level[k] = -(2.0 * prior_log_odds[k] + SLACK) * scale
+        for g in range(log_odds.shape[0]):
+            level[g, k] = -(2.0 * (log_odds[g, k] + log_shrink[k]) + SLACK) * scale
     words = np.empty((WORDS_AHEAD, n_padded), np.uint32)
     slab_words = np.empty((WORDS_AHEAD, 2 * SLABS_AHEAD), np.uint32)
     slab_uniforms = np.empty((WORDS_AHEAD, SLABS_AHEAD))
@@ -82,13 +83,14 @@ def sweep_complete(
             n = chunk + m
             item = first_item + n
             row = n % WORDS_AHEAD
+            here = np.uint64(region[n])
             if row == 0:
                 fill_words(words, item, sweep, CODES, key_0, key_1)
                 fill_words(slab_words, item, sweep, SLABS, key_0, key_1)
                 fill_normals(slab_words, slab_uniforms, slab_normals)
             float_uniforms(words, row, uniforms)
             for k in range(n_padded):
-                bar[k] = slope[k] * (np.float32(uniform_bits[k]) * BITS_TO_LOG - LOG_OFFSET) + level[k]
+                bar[k] = slope[k] * (np.float32(uniform_bits[k]) * BITS_TO_LOG - LOG_OFFSET) + level[here, k]
             for c in range(code_start[n], code_start[n + 1]):
                 bar[code_atom[c]] = NEVER
             for k in range(n_padded):
@@ -110,7 +112,8 @@ def sweep_complete(
                 linear = gamma_eps * (correlation[k] + energy[k] * old)
                 mean = linear * deviation[k] * deviation[k]
                 drawn[0] = 0
-                if is_on(words[row, k], prior_log_odds[k] + 0.5 * linear * mean, k, item, address):
+                pair_log_odds = log_odds[here, k] + log_shrink[k] + 0.5 * linear * mean
+                if is_on(words[row, k], pair_log_odds, k, item, address):
                     used = filled - first_filled
                     drawn[0] = draw_slab(
                         slab_uniforms, slab_normals, row, used, item, address, mean, deviation[k]

@@ -34,16 +34,17 @@ _HALF_BLOCK = LANES // 2
 
 @kernel
 def sweep_masked(
-    flat, origin, offset, entry_start, entry, code_start, code_atom, code_value,
+    flat, origin, offset, region, entry_start, entry, code_start, code_atom, code_value,
     dictionary, columns, gram, log_odds, gamma_s, gamma_eps, address,
     new_start, new_atom, new_value, residual,
 ):  # fmt: skip
     """Draw the codes of a shard; returns the sum of squared residuals, or -1 when the buffer is too small."""
     n_atoms, n_padded = dictionary.shape[0], columns.shape[1]
     key_0, key_1, sweep, first_item = address
-    level = np.full(n_padded, NEVER)  # -2 logit pi_k
-    for k in range(n_atoms):
-        level[k] = -2.0 * log_odds[k] - SLACK
+    level = np.full((log_odds.shape[0], n_padded), NEVER)  # -2 logit pi_kg
+    for g in range(log_odds.shape[0]):
+        for k in range(n_atoms):
+            level[g, k] = -2.0 * log_odds[g, k] - SLACK
     words = np.empty((WORDS_AHEAD, n_padded), np.uint32)
     slab_words = np.empty((WORDS_AHEAD, 2 * SLABS_AHEAD), np.uint32)
     slab_uniforms = np.empty((WORDS_AHEAD, SLABS_AHEAD))
@@ -64,6 +65,7 @@ def sweep_masked(
             return -1.0
         item = first_item + n
         row = n % WORDS_AHEAD
+        here = np.uint64(region[n])
         if row == 0:
             fill_words(words, item, sweep, CODES, key_0, key_1)
             fill_words(slab_words, item, sweep, SLABS, key_0, key_1)
@@ -74,7 +76,18 @@ def sweep_masked(
             residual[j] = flat[base + np.uint64(offset[entry[j]])]
         sum_energies(columns, entry, begin, end, energy)
         _set_bars(
-            energy, level, words, row, gamma_s, gamma_eps, ratio, ratio_bits, uniforms, uniform_bits, bar
+            energy,
+            level,
+            here,
+            words,
+            row,
+            gamma_s,
+            gamma_eps,
+            ratio,
+            ratio_bits,
+            uniforms,
+            uniform_bits,
+            bar,
         )
         for c in range(code_start[n], code_start[n + 1]):
             bar[code_atom[c]] = NEVER
@@ -98,7 +111,7 @@ def sweep_masked(
                 linear = gamma_eps * (correlation[k] + float(energy[k]) * old)
                 deviation = 1.0 / math.sqrt(precision)
                 mean = linear * deviation * deviation
-                pair_log_odds = log_odds[k] + 0.5 * (math.log(gamma_s / precision) + linear * mean)
+                pair_log_odds = log_odds[here, k] + 0.5 * (math.log(gamma_s / precision) + linear * mean)
                 drawn[0] = 0
                 if is_on(words[row, k], pair_log_odds, k, item, address):
                     used = filled - first_filled
@@ -181,7 +194,9 @@ def sum_energies(columns, entry, begin, end, energy):
 
 
 @kernel
-def _set_bars(energy, level, words, row, gamma_s, gamma_eps, ratio, ratio_bits, uniforms, uniform_bits, bar):
+def _set_bars(
+    energy, level, here, words, row, gamma_s, gamma_eps, ratio, ratio_bits, uniforms, uniform_bits, bar
+):
     """Squared correlation below which the z of an unused atom surely stays 0.
 
     2 (log odds - logit u) = (gamma_eps correlation)^2 / precision - log(precision / gamma_s) + 2 logit pi
@@ -195,4 +210,4 @@ def _set_bars(energy, level, words, row, gamma_s, gamma_eps, ratio, ratio_bits, 
     for k in range(energy.shape[0]):
         log_ratio = np.float32(ratio_bits[k]) * BITS_TO_LOG - LOG_OFFSET
         log_uniform = np.float32(uniform_bits[k]) * BITS_TO_LOG - LOG_OFFSET
-        bar[k] = (level[k] + log_ratio + np.float32(2.0) * log_uniform) * ratio[k] * scale
+        bar[k] = (level[here, k] + log_ratio + np.float32(2.0) * log_uniform) * ratio[k] * scale

@@ -16,7 +16,7 @@ _PRIOR_SLABS = int(Stream.PRIOR_SLABS)
 
 @kernel
 def sweep_uncollapsed(
-    flat, origin, offset, entry_start, entry, code_start, code_atom, code_value,
+    flat, origin, offset, region, entry_start, entry, code_start, code_atom, code_value,
     dictionary, columns, gram, log_odds, gamma_s, gamma_eps, address,
     new_start, new_atom, new_value, residual,
 ):  # fmt: skip
@@ -52,7 +52,7 @@ def sweep_uncollapsed(
             _, _, word_4, word_5 = philox(k, item, sweep, _PRIOR_SLABS, key_0, key_1)
             slab = float(old) if old != 0 else normal(word_4, word_5) / math.sqrt(gamma_s)
             linear = gamma_eps * (correlation + energy * float(old))
-            logit = log_odds[k] - 0.5 * (slab * slab * gamma_eps * energy - 2.0 * slab * linear)
+            logit = log_odds[region[n], k] - 0.5 * (slab * slab * gamma_eps * energy - 2.0 * slab * linear)
             probability = 1.0 / (1.0 + math.exp(-logit)) if logit > -700.0 else 0.0
             drawn[0] = 0
             if uniform_52(word_0, word_1) < probability:

@@ -85,7 +85,7 @@ def split(items: Items) -> list[Shard]:
 
 
 def _shard(items: Items, first: int, stop: int) -> Shard:
-    part = items._replace(origin=items.origin[first:stop])
+    part = items.part(first, stop)
     codes = Codes.empty(stop - first, items.flat.dtype)
     if items.complete:
         nothing = np.zeros(0, items.flat.dtype)
@@ -118,15 +118,18 @@ def _list_observed(observed, origin, offset, entry):
                 filled += 1
 
 
-def count_codes(codes: Codes, n_atoms: int) -> tuple[np.ndarray, np.ndarray]:
-    """How many items use each atom ((K,) int64) and the sum of their squared codes ((K,) float64)."""
-    counts, squares = np.zeros(n_atoms, np.int64), np.zeros(n_atoms)
-    _count(codes.atom, codes.value, counts, squares)
+def count_codes(
+    codes: Codes, region: np.ndarray, n_regions: int, n_atoms: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """How many items of each region use each atom ((G, K) int64), the sum of squared codes ((K,) float64)."""
+    counts, squares = np.zeros((n_regions, n_atoms), np.int64), np.zeros(n_atoms)
+    _count(*codes, region, counts, squares)
     return counts, squares
 
 
 @kernel
-def _count(atom, value, counts, squares):
-    for c in range(atom.shape[0]):
-        counts[atom[c]] += 1
-        squares[atom[c]] += float(value[c]) * float(value[c])
+def _count(start, atom, value, region, counts, squares):
+    for n in range(region.shape[0]):
+        for c in range(start[n], start[n + 1]):
+            counts[region[n], atom[c]] += 1
+            squares[atom[c]] += float(value[c]) * float(value[c])

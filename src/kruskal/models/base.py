@@ -8,6 +8,7 @@ and everything that touches items goes through ``engine.map``: what a shard retu
 the shards. A model knows what is drawn, never where the data live.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,11 +17,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from kruskal.gibbs.atoms import AtomNoise, AtomOptions, AtomState, draw_atoms_block, draw_atoms_complete
-from kruskal.gibbs.codes import CodeDraw, code_model, draw_codes
+from kruskal.gibbs.codes import CodeDraw, CodeModel, code_model, draw_codes
 from kruskal.gibbs.local import Codes, Shard
 from kruskal.gibbs.precision import GammaPrior, draw_precision
+from kruskal.gibbs.slabs import draw_slabs
 from kruskal.gibbs.statistics import block_size, block_statistics, complete_statistics, sum_in_order
-from kruskal.gibbs.usage import UsagePrior, draw_usage
+from kruskal.gibbs.usage import CONCENTRATION_PRIOR, Usage, UsagePrior, draw_usage
 from kruskal.patches import Items
 from kruskal.random import Stream, generator
 from kruskal.tensor import entry_rows
@@ -36,7 +38,8 @@ class Global(NamedTuple):
     ----------
     dictionary : (K, P) atoms d_k
     weights : (K, R) lambda;  factors : (K, sum m_t, R) u;  log_delta : (K, R);  alpha : float
-    usage : (K,) pi;  code_precision : gamma_s;  noise_precision : gamma_eps
+    log_odds : (G, K) logit pi of each region;  usage_mean : (K,) eta;  concentration : h
+    code_precision : gamma_s;  noise_precision : gamma_eps
     """
 
     dictionary: np.ndarray
@@ -44,7 +47,9 @@ class Global(NamedTuple):
     factors: np.ndarray
     log_delta: np.ndarray
     alpha: float
-    usage: np.ndarray
+    log_odds: np.ndarray
+    usage_mean: np.ndarray
+    concentration: float
     code_precision: float
     noise_precision: float
 
@@ -62,6 +67,7 @@ class Engine(Protocol):
 
     n_items: int
     n_observed: int
+    region_sizes: np.ndarray  # (G,) int64, items of each region
     complete: bool
     dtype: np.dtype
     n_shards: int
@@ -114,7 +120,10 @@ class FactorModel:
     shape : shape of one item
     n_atoms : K
     usage_prior : (a_pi, b_pi);  code_prior : (e, f);  noise_prior : (c, d)
+    concentration_prior : (e_h, f_h), for items in several regions
+    delay : sweeps in which all regions share one usage, and shrinkage is not learned
     collapsed : draw z with s integrated out (default), or the paper's uncollapsed form
+    joint : after that, draw the s of all atoms in use of an item anew, jointly
     """
 
     shape: tuple[int, ...]
@@ -122,7 +131,10 @@ class FactorModel:
     usage_prior: UsagePrior
     code_prior: GammaPrior = VAGUE
     noise_prior: GammaPrior = VAGUE
+    concentration_prior: GammaPrior = CONCENTRATION_PRIOR
+    delay: int = 5
     collapsed: bool = True
+    joint: bool = True
     rows: np.ndarray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -132,27 +144,33 @@ class FactorModel:
         """One exact Gibbs sweep."""
         codes = code_model(
             state.dictionary,
-            state.usage,
+            state.log_odds,
             state.code_precision,
             state.noise_precision,
             engine.dtype,
             engine.complete,
         )
-        drawn = sum_in_order(
-            engine.map(partial(draw_codes, model=codes, seed=seed, sweep=number, collapsed=self.collapsed))
-        )
+        drawn = sum_in_order(engine.map(partial(self.draw_shard, codes=codes, seed=seed, number=number)))
         state = self.draw_scalars(state, drawn, engine, seed, number)
         state = self.draw_atoms(state, drawn, engine, seed, number)
         state = self.draw_atom_prior(state, seed, number)
-        report = SweepReport(drawn.counts, drawn.residual_squares, float(drawn.counts.sum()) / engine.n_items)
-        return state, report
+        counts = drawn.counts.sum(axis=0)
+        return state, SweepReport(counts, drawn.residual_squares, float(counts.sum()) / engine.n_items)
+
+    def draw_shard(self, shard: Shard, codes: CodeModel, seed: int, number: int) -> CodeDraw:
+        """z and s of the items of one shard."""
+        drawn = draw_codes(shard, codes, seed, number, self.collapsed)
+        return draw_slabs(shard, codes, drawn, seed, number) if self.joint else drawn
 
     def draw_scalars(self, state: Global, drawn: CodeDraw, engine: Engine, seed: int, number: int) -> Global:
         """pi, gamma_s and gamma_eps."""
+        usage = draw_usage(
+            Usage(state.log_odds, state.usage_mean, state.concentration), drawn.counts, engine.region_sizes,
+            self.usage_prior, self.concentration_prior, number <= self.delay,
+            generator(seed, Stream.USAGE, number),
+        )  # fmt: skip
         return state._replace(
-            usage=draw_usage(
-                drawn.counts, engine.n_items, self.usage_prior, generator(seed, Stream.USAGE, number)
-            ),
+            log_odds=usage.log_odds, usage_mean=usage.mean, concentration=usage.concentration,
             code_precision=draw_precision(
                 drawn.counts.sum(), drawn.squares.sum(), self.code_prior,
                 generator(seed, Stream.CODE_PRECISION, number),
@@ -201,16 +219,19 @@ class FactorModel:
         """How atoms are drawn."""
         return AtomOptions()
 
-    def initial(self, dictionary: np.ndarray, **atoms: Any) -> Global:
+    def initial(self, dictionary: np.ndarray, items: Items, **atoms: Any) -> Global:
         """The global state at the start with these atoms: nothing in use, noise a tenth of the range."""
-        n_atoms = self.n_atoms
+        n_atoms, usage = self.n_atoms, 0.01
+        prior = self.concentration_prior
         values = {
             "weights": np.zeros((n_atoms, 0)), "factors": np.zeros((n_atoms, 0, 0)),
             "log_delta": np.zeros((n_atoms, 0)), "alpha": 1.0, **atoms,
         }  # fmt: skip
         return Global(
-            dictionary, usage=np.full(n_atoms, 0.01), code_precision=1.0, noise_precision=100.0, **values
-        )
+            dictionary, log_odds=np.full((items.n_regions, n_atoms), math.log(usage / (1.0 - usage))),
+            usage_mean=np.full(n_atoms, usage), concentration=prior.shape / prior.rate,
+            code_precision=1.0, noise_precision=100.0, **values,
+        )  # fmt: skip
 
     def draw_atom_prior(self, state: Global, seed: int, number: int) -> Global:
         """Draw what governs the atoms; nothing for fixed priors."""

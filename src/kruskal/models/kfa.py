@@ -27,7 +27,6 @@ class KFA(FactorModel):
     rank : number of Kruskal terms R an atom may have
     alpha_mode : ``sample``, ``map`` or ``fixed``;  alpha_start : its first value
     alpha_prior : (a, b)
-    shrinkage_delay : sweeps before delta and alpha are first drawn
     blocked : draw Kruskal coefficients in blocks over the terms, or one at a time
     fixed_weights : keep the weights lambda as they are (then delta and alpha are kept too)
     moves : whether to make the scale and swap moves between factors and weights
@@ -39,7 +38,6 @@ class KFA(FactorModel):
     alpha_mode: str = "sample"
     alpha_start: float = 10.0
     alpha_prior: AlphaPrior = PAPER_ALPHA
-    shrinkage_delay: int = 5
     blocked: bool = True
     fixed_weights: bool = False
     moves: bool = True
@@ -58,6 +56,7 @@ class KFA(FactorModel):
             weights = np.ones_like(weights)
         return self.initial(
             compose(weights, factors, self.rows),
+            items,
             weights=weights,
             factors=factors,
             log_delta=np.zeros_like(weights),
@@ -79,7 +78,7 @@ class KFA(FactorModel):
             swap_terms(weights, factors, log_precision, random)
             balance_factors(weights, factors, log_precision, self.shape, random)
         alpha, log_delta = state.alpha, state.log_delta
-        if number > self.shrinkage_delay:
+        if number > self.delay:
             log_delta = draw_delta(log_delta, weights, alpha, generator(seed, Stream.SHRINKAGE, number))
             statistics = alpha_statistics(log_delta, self.alpha_prior)
             random = generator(seed, Stream.CONCENTRATION, number)

@@ -23,6 +23,7 @@ class Items(NamedTuple):
     origin : (N,) int64
     offset : (P,) int64
     shape : shape (m_1, .., m_T) of one item, P = prod(shape)
+    region : (N,) uint16, the part of the array that an item lies in; regions are numbered from 0
     """
 
     flat: np.ndarray
@@ -30,11 +31,21 @@ class Items(NamedTuple):
     origin: np.ndarray
     offset: np.ndarray
     shape: tuple[int, ...]
+    region: np.ndarray
 
     @property
     def n_items(self) -> int:
         """Number of items N."""
         return len(self.origin)
+
+    @property
+    def n_regions(self) -> int:
+        """Number of regions G."""
+        return int(self.region.max()) + 1
+
+    def part(self, first: int, stop: int) -> "Items":
+        """The items first <= n < stop."""
+        return self._replace(origin=self.origin[first:stop], region=self.region[first:stop])
 
     @property
     def complete(self) -> bool:
@@ -43,7 +54,10 @@ class Items(NamedTuple):
 
     @classmethod
     def from_matrix(cls, items: np.ndarray, observed: np.ndarray | None = None) -> "Items":
-        """Items given one by one: ``items`` has shape (N, m_1, .., m_T), ``observed`` the same or None."""
+        """Items given one by one: ``items`` has shape (N, m_1, .., m_T), ``observed`` the same or None.
+
+        They all lie in one region, unless it is replaced.
+        """
         n_items, shape = len(items), items.shape[1:]
         size = math.prod(shape)
         flat, mask = items.ravel(), np.zeros(0, dtype=bool)
@@ -52,7 +66,8 @@ class Items(NamedTuple):
         if flat.dtype not in (np.float32, np.float64):
             flat = flat.astype(np.float32)
         origin = np.arange(n_items, dtype=np.int64) * size
-        return cls(flat, mask, origin, np.arange(size, dtype=np.int64), shape)
+        region = np.zeros(n_items, np.uint16)
+        return cls(flat, mask, origin, np.arange(size, dtype=np.int64), shape, region)
 
 
 class Grid(NamedTuple):
@@ -122,18 +137,42 @@ class Grid(NamedTuple):
             offset = (offset[:, None] + np.arange(size, dtype=np.int64)[None, :] * step).ravel()
         return offset
 
+    def regions(self, most: int) -> np.ndarray:
+        """(N,) uint16 region of every patch: a coarse grid of at most ``most`` blocks of about equal sides.
+
+        Axes are halved, the longest block first, as long as there are not more blocks than ``most`` and every
+        block has patches.
+        """
+        corners = self.corners()
+        blocks = [1] * len(corners)
+        while math.prod(blocks) * 2 <= most:
+            sides = [
+                (starts[-1] + 1) / count if len(starts) >= 2 * count else 0.0
+                for starts, count in zip(corners, blocks)
+            ]
+            longest = int(np.argmax(sides))
+            if sides[longest] == 0.0:
+                break
+            blocks[longest] *= 2
+        region = np.zeros(1, np.int64)
+        for starts, count in zip(corners, blocks):
+            block = np.arange(len(starts)) * count // len(starts)
+            region = (region[:, None] * count + block[None, :]).ravel()
+        return region.astype(np.uint16)
+
     def _memory_steps(self) -> list[int]:
         return [math.prod(self.array_shape[axis + 1 :]) for axis in range(len(self.array_shape))]
 
 
-def cut(values: np.ndarray, observed: np.ndarray | None, grid: Grid) -> Items:
-    """The items of ``grid`` over a scaled array; ``observed`` None means that nothing is missing."""
+def cut(values: np.ndarray, observed: np.ndarray | None, grid: Grid, regions: int = 1) -> Items:
+    """The items of ``grid`` over a scaled array, in at most ``regions`` regions; ``observed`` None means that
+    nothing is missing."""
     flat = np.ascontiguousarray(values).reshape(-1)
     mask = np.zeros(0, dtype=bool)
     if observed is not None and not observed.all():
         mask = np.ascontiguousarray(observed, dtype=bool).reshape(-1)
         flat = np.where(mask, flat, flat.dtype.type(0))
-    return Items(flat, mask, grid.origins(), grid.offsets(), grid.patch_shape)
+    return Items(flat, mask, grid.origins(), grid.offsets(), grid.patch_shape, grid.regions(regions))
 
 
 def _whole_numbers(name: str, numbers: Sequence[int]) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ class Stream(IntEnum):
     START = 11
     REFINED = 12
     PRIOR_SLABS = 13
+    JOINT_SLABS = 14
 
 
 def check_seed(seed: object) -> int:

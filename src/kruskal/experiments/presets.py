@@ -1,0 +1,48 @@
+"""The two named settings of every table: the paper's model as it was run there, and what a user gets."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kruskal.errors import InputError
+
+SETTINGS = ("paper", "default")
+MODELS = ("kfa", "bpfa")
+PAPER_SWEEPS, PAPER_BURN_IN = 150, 40
+
+
+def options_for(
+    setting: str,
+    model: str,
+    *,
+    patch_shape: Sequence[int],
+    n_atoms: int,
+    rank: int,
+    stride: int | Sequence[int] = 1,
+) -> dict[str, Any]:
+    """The options of `kruskal.inpaint` without seed, threads and progress, as plain JSON values.
+
+    "paper" is the paper's model, patch, K, R, stride and number of samples with its flat prior of the usage;
+    the start is ours, as the paper's random one needs a longer chain, and it is the same for both models.
+    "default" gives nothing but the model: all that follows is chosen from the data. The keyword arguments are
+    what the paper says of the experiment; "default" ignores them.
+
+    Examples
+    --------
+    >>> options_for("default", "kfa", patch_shape=(8, 8), n_atoms=256, rank=7)
+    {'model': 'kfa'}
+    """
+    if setting not in SETTINGS:
+        raise InputError(f"setting must be one of {', '.join(SETTINGS)}, not {setting!r}")
+    if setting == "default":
+        return {"model": model}
+    options: dict[str, Any] = {
+        "model": model,
+        "patch_shape": list(patch_shape),
+        "stride": stride if isinstance(stride, int) else list(stride),
+        "n_atoms": n_atoms,
+        "sweeps": PAPER_SWEEPS,
+        "burn_in": PAPER_BURN_IN,
+        "usage_prior": [float(n_atoms), 1.0],
+        "start": "pca",
+    }
+    return options | {"rank": rank} if model == "kfa" else options

@@ -1,0 +1,26 @@
+"""The experiments by name; each is imported when it is asked for."""
+
+from importlib import import_module
+
+from kruskal.errors import InputError
+from kruskal.experiments.experiment import Experiment
+
+NAMES = (
+    "barbara",
+    "datasize",
+    "complexity",
+    "castle",
+    "amino",
+    "mri",
+    "dct4d",
+    "dictionaries",
+    "pictures",
+)
+
+
+def get(name: str) -> Experiment:
+    """The experiment of this name, which is ``EXPERIMENT`` of the module of the same name."""
+    if name not in NAMES:
+        raise InputError(f"experiment {name!r} is unknown, expected one of {', '.join(NAMES)}")
+    experiment: Experiment = import_module(f"kruskal.experiments.{name}").EXPERIMENT
+    return experiment
