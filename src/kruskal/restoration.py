@@ -25,6 +25,8 @@ class Restoration:
     usage : (K,) mean share of the items that use each atom over the kept draws; 0 marks an unused atom
     trace : one value per sweep: noise_std (input's units), code_std, active_per_item, atoms_used, alpha
     settings : all options of the run, resolved
+    pilots : the pilot runs that chose some of them, each a dictionary; empty if there were none
+    kept : number of draws in the averages; the sweeps before them were burn-in
     n_items : number of patches;  threads, seconds : how it was run
     """
 
@@ -36,6 +38,8 @@ class Restoration:
     usage: np.ndarray
     trace: dict[str, np.ndarray]
     settings: dict[str, Any]
+    pilots: tuple[dict[str, Any], ...]
+    kept: int
     n_items: int
     threads: int
     seconds: float
@@ -51,8 +55,10 @@ class Restoration:
         if path.suffix.lower() != ".npz":
             raise InputError(f"path must end in .npz, not {path.name!r}")
         arrays = {f"trace_{name}": values for name, values in self.trace.items()}
-        for name in ("mean", "std", "noise_std", "dictionary", "ranks", "usage", "n_items"):
+        for name in ("mean", "std", "noise_std", "dictionary", "ranks", "usage", "kept", "n_items"):
             arrays[name] = np.asarray(getattr(self, name))
         arrays["settings"] = np.asarray(json.dumps(self.settings))
+        pilots = [{k: v for k, v in pilot.items() if k != "seconds"} for pilot in self.pilots]
+        arrays["pilots"] = np.asarray(json.dumps(pilots))
         with atomic_path(path) as temporary:
             np.savez(temporary, **arrays)  # type: ignore[arg-type]

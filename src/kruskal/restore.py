@@ -1,5 +1,6 @@
 """Restoring an array: what most people call."""
 
+import math
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -10,10 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.data import Scaling, observed_entries, rough_noise
+from kruskal.choose import Pilot, choose, worth_a_pilot
+from kruskal.data import Scaling, observed_entries
+from kruskal.defaults import MOST_SWEEPS, Look
 from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.chain import Chain
 from kruskal.engines.progress import Progress, Silent
+from kruskal.engines.stopping import Stopping
 from kruskal.engines.threads import ThreadEngine, check_threads
 from kruskal.errors import InputError
 from kruskal.kernel import watch_compilation
@@ -29,6 +33,7 @@ def inpaint(
     x: Any,
     observed: Any = None,
     *,
+    setting: str = "default",
     model: str = "kfa",
     patch_shape: Sequence[int] | None = None,
     stride: int | Sequence[int] | None = None,
@@ -41,7 +46,11 @@ def inpaint(
     codes: str = "collapsed",
     channels: str | None = None,
     usage_prior: tuple[float, float] | None = None,
+    sparsity: float | None = None,
     regions: int | None = None,
+    auto: bool | None = None,
+    until_converged: bool = False,
+    time_budget: float | None = None,
     seed: int = 0,
     threads: int | None = None,
     checkpoint: str | Path | None = None,
@@ -54,8 +63,9 @@ def inpaint(
     ----------
     x : array of any order; NaN and masked entries are missing
     observed : bool array of the same shape, True where ``x`` is observed (None: wherever it is not NaN)
+    setting : "default", or "paper": the paper's model with its patch, prior, rank and number of samples
     model : "kfa" or "bpfa"
-    patch_shape : shape of the items (default: from the order and size of the array)
+    patch_shape : shape of the items (default: from the order and size of the array and the share observed)
     stride : distance of neighbouring patches, one number or one per axis (default: 1, more for large arrays)
     n_atoms : size of the dictionary
     rank : most Kruskal terms of an atom, or "auto"
@@ -64,10 +74,16 @@ def inpaint(
     alpha : "sample", "map" or a number: how the shrinkage of the ranks is learned
     codes : "collapsed" or "uncollapsed" draws of the codes
     channels : "keep" takes the last axis whole into every patch, "cut" cuts it like the others
-    usage_prior : (a_pi, b_pi) of the beta process; a larger b_pi is sparser (default: the paper's K, 1; for
-        noisy data K, N / 8)
+    usage_prior : (a_pi, b_pi) of the beta process; a larger b_pi is sparser, the paper has (K, 1)
+    sparsity : the same as b_pi per item, with a_pi = K (default: 0 for clean and nearly complete data, which
+        is the paper's prior, 2 for clean data with much missing, 1/8 for noisy data)
     regions : the array is divided into this many regions, each with a usage of its own (default: up to 64);
         1 is the paper's model
+    auto : test the defaults of patch, sparsity and rank in short pilot runs that predict hidden entries, and
+        take others where these are surely better; None does so when none of the three is given
+    until_converged : end burn-in when the trace is level, and the run when more draws no longer move the
+        estimate; ``sweeps`` (default then 500) and ``burn_in`` are upper limits
+    time_budget : end the sweeps after so many seconds; such a run cannot be repeated exactly
     seed : everything random follows from it
     threads : number of threads (default: all cores); the result does not depend on it
     checkpoint : folder for the state of the run; `resume` goes on from it
@@ -90,17 +106,43 @@ def inpaint(
     values = _numeric(x)
     mask = observed_entries(x if isinstance(x, np.ma.MaskedArray) else values, observed)
     _refuse_constant(values[mask])
-    scaling = Scaling.fit(values, mask)
-    noise = rough_noise(values, mask)
-    settings = resolve(
-        values.shape, model=model, patch_shape=patch_shape, stride=stride, n_atoms=n_atoms, rank=rank,
-        sweeps=sweeps, burn_in=burn_in, start=start, alpha=alpha, codes=codes, channels=channels,
-        usage_prior=usage_prior, regions=regions, seed=seed, noise=None if noise is None else noise / scaling.scale,
-    )  # fmt: skip
+    look = Look.at(values, mask, Scaling.fit(values, mask).scale)
+    if until_converged and sweeps is None and setting == "default":
+        sweeps = MOST_SWEEPS
+    resolved = partial(_resolve, {
+        "setting": setting, "model": model, "patch_shape": patch_shape, "stride": stride, "n_atoms": n_atoms,
+        "rank": rank, "sweeps": sweeps, "burn_in": burn_in, "start": start, "alpha": alpha, "codes": codes,
+        "channels": channels, "usage_prior": usage_prior, "sparsity": sparsity, "regions": regions,
+        "until_converged": until_converged, "time_budget": time_budget, "seed": seed, "look": look,
+    })  # fmt: skip
+    settings = resolved(values.shape)
+    pilots: list[Pilot] = []
+    threads, progress = check_threads(threads), progress or Silent()
+    free = {
+        name for name, given in (
+            ("patch_shape", patch_shape is not None), ("rank", rank != "auto"),
+            ("sparsity", usage_prior is not None or sparsity is not None),
+        ) if not given
+    }  # fmt: skip
+    if auto is None:
+        auto = len(free) == 3 and setting == "default"
+    if auto and free and worth_a_pilot(mask, look):
+        better, pilots = choose(
+            values,
+            mask,
+            resolved,
+            partial(_estimate, threads=threads),
+            free,
+            channels,
+            settings.seed,
+            progress.note,
+        )
+        settings = resolved(values.shape, **better)
     run = _Run(
         settings,
-        check_threads(threads),
-        progress or Silent(),
+        tuple(pilots),
+        threads,
+        progress,
         None if checkpoint is None else _path("checkpoint", checkpoint),
         _seconds("checkpoint_seconds", checkpoint_seconds),
     )
@@ -123,11 +165,22 @@ def resume(
     saved = checkpoints.load(directory)
     try:
         seconds = _seconds("checkpoint_seconds", saved.settings.pop("checkpoint_seconds"))
+        pilots = tuple(Pilot.from_json(pilot) for pilot in saved.settings.pop("pilots"))
         settings = Settings.from_json(saved.settings)
     except (TypeError, KeyError) as error:
         raise InputError(f"checkpoint folder {directory} cannot be read: its settings are damaged") from error
-    run = _Run(settings, threads, progress or Silent(), directory, seconds)
+    run = _Run(settings, pilots, threads, progress or Silent(), directory, seconds)
     return run.restore(saved.values, saved.observed, saved.header)
+
+
+def _resolve(given: dict[str, Any], shape: tuple[int, ...], **options: Any) -> Settings:
+    """Settings for an array of this shape with the user's options and, before them, others."""
+    return resolve(shape, **(given | options))
+
+
+def _estimate(values: np.ndarray, observed: np.ndarray, settings: Settings, threads: int) -> np.ndarray:
+    """The restored array of a run that nobody watches."""
+    return _Run(settings, (), threads, Silent(), None, math.inf).restore(values, observed).mean
 
 
 def _path(name: str, value: Any) -> Path:
@@ -171,6 +224,7 @@ class _Run:
     """One run: what it is told, where its state is kept, who is told how far it is."""
 
     settings: Settings
+    pilots: tuple[Pilot, ...]
     threads: int
     progress: Progress
     directory: Path | None
@@ -178,7 +232,10 @@ class _Run:
 
     def header(self) -> dict[str, Any]:
         """What a checkpoint says of the run."""
-        return self.settings.to_json() | {"checkpoint_seconds": self.checkpoint_seconds}
+        return self.settings.to_json() | {
+            "checkpoint_seconds": self.checkpoint_seconds,
+            "pilots": [pilot.to_json() for pilot in self.pilots],
+        }
 
     def restore(
         self, values: np.ndarray, observed: np.ndarray, saved: dict[str, Any] | None = None
@@ -194,19 +251,22 @@ class _Run:
             stack.enter_context(watch_compilation(partial(self.progress.note, _COMPILING)))
             engine = stack.enter_context(ThreadEngine(items, self.threads))
             model = settings.build_model()
-            chain = Chain.begin(model, engine, items, settings.start, settings.seed, settings.burn_in)
+            chain = Chain.begin(model, engine, items, settings.start, settings.seed)
             if saved is not None and self.directory is not None:
                 checkpoints.restore(self.directory, saved, chain)
             self.progress.start(settings.sweeps, chain.done)
             stack.callback(self.progress.stop)
-            self._sweep_to_the_end(chain, scaling)
+            self._sweep_to_the_end(chain, scaling, began)
             return self._read_off(chain, scaling, engine.n_items, time.perf_counter() - began)
 
-    def _sweep_to_the_end(self, chain: Chain, scaling: Scaling) -> None:
-        saved_at = time.monotonic()
+    def _sweep_to_the_end(self, chain: Chain, scaling: Scaling, began: float) -> None:
+        settings, saved_at = self.settings, time.monotonic()
+        plan = Stopping(settings.sweeps, settings.burn_in, settings.until_converged, settings.time_budget)
         try:
-            while chain.done < self.settings.sweeps:
-                chain.advance()
+            while not plan.ended(chain.now, time.perf_counter() - began):
+                chain.advance(plan.keeps(chain.now, time.perf_counter() - began))
+                if settings.until_converged:
+                    chain.look()
                 shown = {name: float(values[-1]) for name, values in chain.trace().items()}
                 shown["noise_std"] *= scaling.scale
                 self.progress.update(chain.done, shown)
@@ -234,12 +294,14 @@ class _Run:
         return Restoration(
             mean=scaling.inverse(now.moments.mean()).reshape(settings.array_shape),
             std=scaling.inverse_std(np.sqrt(now.moments.variance())).reshape(settings.array_shape),
-            noise_std=float(trace["noise_std"][settings.burn_in :].mean()),
+            noise_std=float(trace["noise_std"][-now.moments.draws :].mean()),
             dictionary=now.state.dictionary.reshape(-1, *settings.patch_shape),
             ranks=chain.model.ranks(now.state, RANK_TOLERANCE),
             usage=now.usage / (now.moments.draws * n_items),
             trace=trace,
             settings=settings.to_json(),
+            pilots=tuple(pilot.to_json() for pilot in self.pilots),
+            kept=now.moments.draws,
             n_items=n_items,
             threads=self.threads,
             seconds=seconds,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from kruskal import defaults
 from kruskal.errors import InputError, whole_number
 from kruskal.gibbs.start import check_start
 from kruskal.gibbs.usage import UsagePrior
@@ -16,20 +17,16 @@ from kruskal.tensor import maximal_rank
 MODELS = ("kfa", "bpfa")
 CODES = ("collapsed", "uncollapsed")
 CHANNELS = ("keep", "cut")
-_PATCH_SIDES = {1: 64, 2: 8, 3: 6, 4: 4, 5: 3}
-_MOST_ITEMS, _FEW_ITEMS = 250_000, 50
-_MOST_ENTRIES = 1_024
+NAMES = ("default", "paper")
 _MOST_ATOMS = 65_535  # codes store the atom in 16 bits
 _MOST_REGIONS = 4_096
-_NOISY = 0.025  # 6 grey levels of 256
-_RANK_CLEAN, _RANK_NOISY = 2, 4
-_DEFAULT_SWEEPS = 100
 
 
 @dataclass(frozen=True)
 class Settings:
     """All options of a run, resolved; plain values only, so that they can be written down as JSON."""
 
+    setting: str
     model: str
     array_shape: tuple[int, ...]
     patch_shape: tuple[int, ...]
@@ -42,7 +39,10 @@ class Settings:
     alpha: str | float
     codes: str
     usage_prior: tuple[float, float]
+    sparsity: float | None
     regions: int
+    until_converged: bool
+    time_budget: float | None
     seed: int
 
     @property
@@ -78,6 +78,7 @@ class Settings:
 def resolve(
     array_shape: Sequence[int],
     *,
+    setting: str = "default",
     model: str = "kfa",
     patch_shape: Sequence[int] | None = None,
     stride: int | Sequence[int] | None = None,
@@ -90,94 +91,75 @@ def resolve(
     codes: str = "collapsed",
     channels: str | None = None,
     usage_prior: tuple[float, float] | None = None,
+    sparsity: float | None = None,
     regions: int | None = None,
+    until_converged: bool = False,
+    time_budget: float | None = None,
     seed: int = 0,
-    noise: float | None = None,
+    look: defaults.Look = defaults.FIRST_LOOK,
 ) -> Settings:
     """Check every option and fill in those not given; see `kruskal.inpaint` for their meaning.
 
-    ``noise`` is a rough noise level relative to the range of the data, if known. Noisy data get a sparse
-    prior of the usage and atoms of higher rank, clean data the paper's flat prior and atoms of low rank:
-    chosen on pictures from scikit-image (docs/results.md).
+    ``look`` is what a first look at the data says; the rules are in `kruskal.defaults`. The setting "paper"
+    puts the paper's values in the place of the rules.
     """
-    noisy = noise is not None and noise > _NOISY
+    _one_of("setting", setting, NAMES)
     _one_of("model", model, MODELS)
     _one_of("codes", codes, CODES)
     if channels is not None:
         _one_of("channels", channels, CHANNELS)
-    patch = default_patch_shape(array_shape, channels) if patch_shape is None else patch_shape
+    paper = setting == "paper"
+    if paper:
+        look = defaults.FIRST_LOOK  # the paper takes the same patch for all its pictures
+    patch = defaults.default_patch_shape(array_shape, channels, look) if patch_shape is None else patch_shape
     grid = Grid.over(array_shape, patch, 1 if stride is None else stride)
     if stride is None:
-        grid = grid._replace(stride=_default_stride(grid))
-    n_entries = math.prod(grid.patch_shape)
+        grid = grid._replace(stride=defaults.default_stride(grid))
     if n_atoms is None:
-        n_atoms = min(256 if n_entries <= 160 else 512, max(grid.n_items, 2))
-    n_sweeps = whole_number("sweeps", _DEFAULT_SWEEPS if sweeps is None else sweeps, 1)
+        n_atoms = defaults.default_atoms(grid)
+    if sweeps is None:
+        sweeps = defaults.PAPER_SWEEPS if paper else defaults.default_sweeps(look)
+        burn_in = defaults.PAPER_BURN_IN if paper and burn_in is None else burn_in
+    n_sweeps = whole_number("sweeps", sweeps, 1)
     n_burn_in = whole_number("burn_in", n_sweeps // 2 if burn_in is None else burn_in, 0)
     if n_burn_in >= n_sweeps:
         raise InputError(f"burn_in must be smaller than sweeps: {n_burn_in} was given with {n_sweeps} sweeps")
+    if regions is None:
+        regions = 1 if paper else defaults.default_regions(grid.n_items)
+    if usage_prior is not None and sparsity is not None:
+        raise InputError("usage_prior and sparsity say the same thing: give one of them")
+    if usage_prior is None:
+        if sparsity is None:
+            sparsity = 0.0 if paper else defaults.default_sparsity(look)
+        usage_prior = n_atoms, max(1.0, _check_sparsity(sparsity) * grid.n_items)
+    if rank == "auto":
+        rank = (
+            defaults.paper_rank(grid.patch_shape) if paper else defaults.default_rank(grid.patch_shape, look)
+        )
     return Settings(
+        setting=setting,
         model=model,
         array_shape=grid.array_shape,
         patch_shape=grid.patch_shape,
         stride=grid.stride,
         n_atoms=whole_number("n_atoms", n_atoms, 1, _MOST_ATOMS),
-        rank=_check_rank(rank, grid.patch_shape, noisy) if model == "kfa" else 0,
+        rank=_check_rank(rank, grid.patch_shape) if model == "kfa" else 0,
         sweeps=n_sweeps,
         burn_in=n_burn_in,
         start=check_start(start),
         alpha=_check_alpha(alpha),
         codes=codes,
-        usage_prior=_check_usage_prior(usage_prior, n_atoms, grid.n_items, noisy),
-        regions=whole_number(
-            "regions", _default_regions(grid.n_items) if regions is None else regions, 1, _MOST_REGIONS
-        ),
+        usage_prior=_check_usage_prior(usage_prior),
+        sparsity=sparsity,
+        regions=whole_number("regions", regions, 1, _MOST_REGIONS),
+        until_converged=bool(until_converged),
+        time_budget=None if time_budget is None else _check_time_budget(time_budget),
         seed=check_seed(seed),
     )
 
 
-def default_patch_shape(array_shape: Sequence[int], channels: str | None = None) -> tuple[int, ...]:
-    """A patch for an array of this shape: a cube of about 60 to 260 entries, short axes and channels whole.
-
-    The last of three or more axes counts as channels when ``channels`` is "keep", or by itself when it has at
-    most four entries, another axis has more, and ``channels`` is not "cut". Many channels make the cube
-    smaller (at most 1,024 entries if possible), a small array makes it at most half as long as each axis.
-    """
-    kept = len(array_shape) >= 3 and (
-        channels == "keep" or (channels is None and array_shape[-1] <= 4 < max(array_shape[:-1]))
-    )
-    cut_axes = array_shape[:-1] if kept else array_shape
-    whole = array_shape[-1:] if kept else ()
-    side = _PATCH_SIDES.get(max(sum(size > 1 for size in cut_axes), 1), 2)
-
-    def patch() -> tuple[int, ...]:
-        return (*(min(side, size) for size in cut_axes), *whole)
-
-    while math.prod(patch()) > _MOST_ENTRIES and side > 2:
-        side -= 1
-    if Grid(tuple(array_shape), patch(), (1,) * len(array_shape)).n_items >= _FEW_ITEMS:
-        return patch()
-    return (*(min(side, (size + 1) // 2) for size in cut_axes), *whole)
-
-
-def _default_stride(grid: Grid) -> tuple[int, ...]:
-    """The smallest common stride that keeps the number of items manageable; never more than half a patch."""
-    for step in range(1, max(grid.patch_shape) + 1):
-        stride = tuple(max(1, min(step, size // 2)) for size in grid.patch_shape)
-        if grid._replace(stride=stride).n_items <= _MOST_ITEMS:
-            break
-    return stride
-
-
-def _default_regions(n_items: int) -> int:
-    """Regions that have a usage of their own: 64, fewer when they would hold less than 256 items."""
-    return max(1, min(64, n_items // 256))
-
-
-def _check_rank(rank: int | str, patch_shape: tuple[int, ...], noisy: bool) -> int:
+def _check_rank(rank: int | str, patch_shape: tuple[int, ...]) -> int:
     most = maximal_rank(patch_shape)
-    if rank == "auto":
-        return min(_RANK_NOISY if noisy else _RANK_CLEAN, most)
     if isinstance(rank, str):
         raise InputError(f"rank must be 'auto' or a whole number of at least 1, not {rank!r}")
     number = whole_number("rank", rank, 1)
@@ -199,11 +181,27 @@ def _check_alpha(alpha: str | float) -> str | float:
     return value
 
 
-def _check_usage_prior(
-    prior: tuple[float, float] | None, n_atoms: int, n_items: int, noisy: bool
-) -> tuple[float, float]:
-    if prior is None:
-        return float(n_atoms), max(1.0, n_items / 8.0) if noisy else 1.0
+def _check_time_budget(seconds: float) -> float:
+    try:
+        value = float(seconds)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0.0 < value < math.inf:
+        raise InputError(f"time_budget must be a number of seconds above 0, not {seconds!r}")
+    return value
+
+
+def _check_sparsity(sparsity: float) -> float:
+    try:
+        value = float(sparsity)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0.0 <= value < math.inf:
+        raise InputError(f"sparsity must be a number of at least 0, not {sparsity!r}")
+    return value
+
+
+def _check_usage_prior(prior: tuple[float, float]) -> tuple[float, float]:
     try:
         a, b = (float(value) for value in prior)
     except (TypeError, ValueError):

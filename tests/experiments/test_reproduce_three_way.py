@@ -243,6 +243,11 @@ def test_what_could_be_recovered(noise, least, most):
     assert bound["rmse"] == pytest.approx(noise * np.sqrt(8 / 625), rel=0.05)
 
 
+def test_the_bound_is_shown_alone():
+    (table,) = dct4d.EXPERIMENT.tables({"oracle-noise0.1-seed1": {"rmse": 0.011, "recovered": 553}})
+    assert [row[-1].ours for row in table.rows] == [0.011, None, 553]
+
+
 def test_dct_items_are_cut_without_overlap(calls, tmp_path):
     measured = run(dct4d.EXPERIMENT, "kfa-rank1-paper-noise0.1-seed1", tmp_path)
     assert calls[0]["patch_shape"] == [5, 5, 5, 5] and calls[0]["rank"] == 1

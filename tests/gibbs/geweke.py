@@ -24,6 +24,7 @@ import time
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from kruskal.engines.threads import ThreadEngine
 from kruskal.gibbs.precision import GammaPrior
@@ -35,64 +36,80 @@ from tests.gibbs.reference import Priors, simulate
 from tests.gibbs.worlds import codes_of
 
 PRIORS = Priors()
-N_ITEMS, N_ATOMS = 4, 2
+N_ATOMS = 2
+ONE_REGION = (0, 0, 0, 0)
+THREE_REGIONS = (2, 0, 2, 1, 0, 2)
 BATCH = 25
 """Sweeps per batch: enough for a wrong conditional to drift, few enough that the many independent beginnings
 cover the rare large atoms on which some skewed averages hang (with 100 their z-scores are not normal)."""
 
 
+SCALARS = ("alpha", "concentration", "code_precision", "noise_precision")
+
+
 class Setting(NamedTuple):
-    """A sampler to test; ``rank`` 0 means BPFA."""
+    """A sampler to test; ``rank`` 0 means BPFA, ``regions`` says where each item lies."""
 
     shape: tuple[int, ...] = (3, 2)
     rank: int = 2
     masked: bool = False
+    regions: tuple[int, ...] = ONE_REGION
     options: tuple[tuple[str, Any], ...] = ()
 
     def model(self):
-        """The model with proper priors and, for KFA, all moves on from the first sweep."""
+        """The model with proper priors and everything drawn from the first sweep on."""
         common: dict[str, Any] = {
             "shape": self.shape,
             "n_atoms": N_ATOMS,
             "usage_prior": UsagePrior(*PRIORS.usage),
             "code_prior": GammaPrior(*PRIORS.code),
             "noise_prior": GammaPrior(*PRIORS.noise),
+            "concentration_prior": GammaPrior(*PRIORS.concentration),
+            "delay": 0,
         } | dict(self.options)
         if self.rank == 0:
             return BPFA(**common)
-        return KFA(**common, rank=self.rank, alpha_prior=AlphaPrior(*PRIORS.alpha), shrinkage_delay=0)
+        return KFA(**common, rank=self.rank, alpha_prior=AlphaPrior(*PRIORS.alpha))
 
     def observed(self) -> np.ndarray:
         """A fixed mask (N, P): about half of the entries; one item has none and one has all."""
-        n_entries = int(np.prod(self.shape))
-        observed = np.ones((N_ITEMS, n_entries), bool)
+        size = len(self.regions), int(np.prod(self.shape))
+        observed = np.ones(size, bool)
         if self.masked:
-            observed = np.random.default_rng(0).random((N_ITEMS, n_entries)) < 0.5
+            observed = np.random.default_rng(0).random(size) < 0.5
             observed[0], observed[1] = True, False
         return observed
 
 
+SINGLE = (("joint", False),)
+"""The slabs one at a time only; without it they are drawn jointly as well."""
+SCALAR = (("collapsed", False), ("blocked", False))
 SETTINGS = {
     "kfa": Setting(),
     "kfa-masked": Setting(masked=True),
-    "bpfa": Setting(rank=0),
+    "bpfa-single": Setting(rank=0, options=SINGLE),
     "bpfa-masked": Setting(rank=0, masked=True),
-    "kfa-uncollapsed-scalar": Setting(options=(("collapsed", False), ("blocked", False))),
-    "kfa-uncollapsed-scalar-masked": Setting(masked=True, options=(("collapsed", False), ("blocked", False))),
-    "kfa-order-3": Setting(shape=(2, 2, 2), masked=True),
+    "kfa-uncollapsed-scalar-single": Setting(options=SCALAR + SINGLE),
+    "kfa-uncollapsed-scalar-masked": Setting(masked=True, options=SCALAR),
+    "kfa-order-3-single": Setting(shape=(2, 2, 2), masked=True, options=SINGLE),
+    "kfa-regions": Setting(regions=THREE_REGIONS),
+    "kfa-regions-masked": Setting(masked=True, regions=THREE_REGIONS),
+    "bpfa-regions-masked": Setting(rank=0, masked=True, regions=THREE_REGIONS),
 }
 
 
 # ---------------------------------------------------------------------------------------------- statistics
 
 
-def statistics(draws: dict[str, np.ndarray], observed: np.ndarray, rank: int) -> dict[str, np.ndarray]:
+def statistics(draws: dict[str, np.ndarray], setting: Setting) -> dict[str, np.ndarray]:
     """Numbers whose averages are compared, one per draw.
 
     Only their order matters, as they are turned into ranks. Data count at observed entries only: the others
     are not part of the chain.
     """
-    codes, atoms, usage = draws["codes"], draws["gaussian"], draws["usage"]
+    observed, rank, regions = setting.observed(), setting.rank, np.array(setting.regions)
+    codes, atoms, log_odds = draws["codes"], draws["gaussian"], draws["log_odds"]
+    usage = expit(log_odds)
     log_code, log_noise = np.log(draws["code_precision"]), np.log(draws["noise_precision"])
     used = codes != 0.0
     clean = (codes @ atoms)[:, observed]
@@ -102,14 +119,17 @@ def statistics(draws: dict[str, np.ndarray], observed: np.ndarray, rank: int) ->
     slab = codes * np.sqrt(draws["code_precision"])[:, None, None]
     lengths = np.log((atoms**2).sum(axis=2))
     share = used.mean(axis=(1, 2))
+    # of the items of each region (draws, G, K)
+    local = np.stack([used[:, regions == g].mean(axis=1) for g in range(usage.shape[1])], axis=1)
     result = {
         "log gamma_s": log_code,
         "log gamma_eps": log_noise,
-        "usage": usage.mean(axis=1),
-        "usage^2": (usage**2).mean(axis=1),
+        "usage": usage.mean(axis=(1, 2)),
+        "usage^2": (usage**2).mean(axis=(1, 2)),
+        "log odds": log_odds.mean(axis=(1, 2)),
         "z": share,
         "z^2": share**2,
-        "usage z": (usage * used.mean(axis=1)).mean(axis=1),
+        "usage z": (usage * local).mean(axis=(1, 2)),
         "log |d|^2": lengths.mean(axis=1),
         "log |d|^2 squared": (lengths**2).mean(axis=1),
         "d d'": np.tanh((atoms[:, 0] * atoms[:, 1]).sum(axis=1) * atoms.shape[2]),
@@ -124,6 +144,25 @@ def statistics(draws: dict[str, np.ndarray], observed: np.ndarray, rank: int) ->
         "log |d|^2 z": (lengths * used.mean(axis=1)).mean(axis=1),
         "log |d|^2 log gamma_s": lengths.mean(axis=1) * log_code,
     }
+    if usage.shape[1] > 1:
+        eta, log_h = draws["usage_mean"], np.log(draws["concentration"])
+        log_odds_of_eta = np.log(eta) - np.log1p(-eta)
+        off = log_odds - log_odds_of_eta[:, None]
+        result |= {
+            "log h": log_h,
+            "logit eta": log_odds_of_eta.mean(axis=1),
+            "logit eta squared": (log_odds_of_eta**2).mean(axis=1),
+            "eta z": (eta * used.mean(axis=1)).mean(axis=1),
+            "log odds of the first": log_odds[:, 0].mean(axis=1),
+            "log odds of the last": log_odds[:, -1].mean(axis=1),
+            "(log odds - logit eta)^2": (off**2).mean(axis=(1, 2)),
+            "log h |log odds - logit eta|": log_h * np.log(np.abs(off)).mean(axis=(1, 2)),
+            "logit eta log odds": (log_odds_of_eta[:, None] * log_odds).mean(axis=(1, 2)),
+            "usage - eta, z": ((usage - eta[:, None]) * local).mean(axis=(1, 2)),
+            "log h z": log_h * np.abs(share - 0.5),
+            "sd of usage over regions": usage.std(axis=1).mean(axis=1),
+            "sd of z over regions": local.std(axis=1).mean(axis=1),
+        }
     if rank > 0:
         weights, factors = draws["weights"], draws["factors"]
         log_alpha, log_delta = np.log(draws["alpha"]), np.log(draws["delta"])
@@ -156,7 +195,8 @@ def statistics(draws: dict[str, np.ndarray], observed: np.ndarray, rank: int) ->
 def prior_draws(setting: Setting, random: np.random.Generator, n_draws: int) -> dict[str, Any]:
     """Independent draws from the prior, with the arrays that `statistics` and the chain need."""
     observed = setting.observed()
-    draws = simulate(random, PRIORS, setting.shape, N_ATOMS, setting.rank, observed, n_draws)
+    regions = np.array(setting.regions)
+    draws = simulate(random, PRIORS, setting.shape, N_ATOMS, setting.rank, observed, n_draws, regions)
     draws["codes"] = draws["slab"] * draws["used"]
     draws["factors"] = np.concatenate(draws["modes"], axis=2)
     draws["sizes"] = np.repeat(setting.shape, setting.shape)
@@ -172,7 +212,9 @@ def first_state(setting: Setting, draws: dict[str, Any], i: int) -> Global:
         factors=draws["factors"][i][:, :n_rows].copy(),
         log_delta=np.log(draws["delta"][i]),
         alpha=float(draws["alpha"][i]),
-        usage=draws["usage"][i].copy(),
+        log_odds=draws["log_odds"][i].copy(),
+        usage_mean=draws["usage_mean"][i].copy(),
+        concentration=float(draws["concentration"][i]),
         code_precision=float(draws["code_precision"][i]),
         noise_precision=float(draws["noise_precision"][i]),
     )
@@ -197,20 +239,23 @@ class Ranks:
 def chain_means(setting: Setting, n_sweeps: int, seed: int, ranks: Ranks) -> dict[str, np.ndarray]:
     """Mean ranks of the statistics over each batch of a successive-conditional simulation."""
     n_batches = max(2, n_sweeps // BATCH)
-    observed = setting.observed()
+    observed, n_items = setting.observed(), len(setting.regions)
+    n_regions = max(setting.regions) + 1
     random = np.random.default_rng([seed, 1])
     draws = prior_draws(setting, random, n_batches)
     model = setting.model()
-    items = Items.from_matrix(np.zeros((N_ITEMS, *setting.shape)), observed.reshape(N_ITEMS, *setting.shape))
+    items = Items.from_matrix(np.zeros((n_items, *setting.shape)), observed.reshape(n_items, *setting.shape))
+    items = items._replace(region=np.array(setting.regions, np.uint16))
     kept = {
-        "codes": np.empty((BATCH, N_ITEMS, N_ATOMS)),
+        "codes": np.empty((BATCH, n_items, N_ATOMS)),
         "gaussian": np.empty((BATCH, N_ATOMS, observed.shape[1])),
         "values": np.empty((BATCH, *observed.shape)),
-        "usage": np.empty((BATCH, N_ATOMS)),
+        "log_odds": np.empty((BATCH, n_regions, N_ATOMS)),
+        "usage_mean": np.empty((BATCH, N_ATOMS)),
         "weights": np.empty((BATCH, N_ATOMS, setting.rank)),
         "factors": np.empty((BATCH, N_ATOMS, sum(setting.shape), setting.rank)),
         "delta": np.empty((BATCH, N_ATOMS, setting.rank)),
-        **{name: np.empty(BATCH) for name in ("alpha", "code_precision", "noise_precision")},
+        **{name: np.empty(BATCH) for name in SCALARS},
     }
     means: dict[str, list[float]] = {}
     with ThreadEngine(items, threads=1) as engine:
@@ -227,19 +272,19 @@ def chain_means(setting: Setting, n_sweeps: int, seed: int, ranks: Ranks) -> dic
                 state, _ = model.sweep(state, engine, seed, number)
                 codes = kept["codes"][step]
                 codes[:] = 0.0
-                codes[np.repeat(np.arange(N_ITEMS), np.diff(shard.codes.start)), shard.codes.atom] = (
+                codes[np.repeat(np.arange(n_items), np.diff(shard.codes.start)), shard.codes.atom] = (
                     shard.codes.value
                 )
                 kept["gaussian"][step], kept["values"][step] = state.dictionary, values
-                kept["usage"][step], kept["weights"][step] = state.usage, state.weights
+                kept["weights"][step] = state.weights
+                kept["log_odds"][step], kept["usage_mean"][step] = state.log_odds, state.usage_mean
                 if setting.rank:
                     kept["factors"][step], kept["delta"][step] = state.factors, np.exp(state.log_delta)
-                kept["alpha"][step] = state.alpha
-                kept["code_precision"][step] = state.code_precision
-                kept["noise_precision"][step] = state.noise_precision
+                for name in SCALARS:
+                    kept[name][step] = getattr(state, name)
                 values = codes @ state.dictionary + noise[step] / np.sqrt(state.noise_precision)
             kept["sizes"] = draws["sizes"]
-            for name, value in ranks(statistics(kept, observed, setting.rank)).items():
+            for name, value in ranks(statistics(kept, setting)).items():
                 means.setdefault(name, []).append(float(value.mean()))
     return {name: np.array(values) for name, values in means.items()}
 
@@ -247,7 +292,7 @@ def chain_means(setting: Setting, n_sweeps: int, seed: int, ranks: Ranks) -> dic
 def z_scores(setting: Setting, n_sweeps: int, seed: int, n_prior: int = 100_000) -> dict[str, float]:
     """For every statistic, the difference of the two averages in units of its standard error."""
     draws = prior_draws(setting, np.random.default_rng([seed, 2]), n_prior)
-    prior = statistics(draws, setting.observed(), setting.rank)
+    prior = statistics(draws, setting)
     ranks = Ranks(prior)
     expected = ranks(prior)
     scores = {}

@@ -3,6 +3,9 @@
 Everything follows docs/model.md in float64 and plain loops; nothing is taken from the package. The
 tests compare the package with this file, and this file's conditionals with its log joint density.
 
+Items lie in regions. With one region the usage pi_k has the paper's beta prior; with several each has its own
+pi_kg ~ Beta(h eta_k, h (1 - eta_k)), eta_k has that prior and h is Gamma(e_h, f_h).
+
 Gammas are Gamma(shape, rate). Entries of an item are flattened in C order.
 """
 
@@ -21,6 +24,7 @@ class Priors(NamedTuple):
     noise: tuple[float, float] = (5.0, 5.0)  # c, d
     code: tuple[float, float] = (5.0, 5.0)  # e, f
     alpha: tuple[float, float] = (4.0, 2.0)  # a, b
+    concentration: tuple[float, float] = (4.0, 0.5)  # e_h, f_h
 
     def usage_shapes(self, n_atoms: int) -> tuple[float, float]:
         """Beta(a/K, b(K-1)/K). The second shape would be 0 for K = 1; the package then takes b."""
@@ -38,6 +42,8 @@ class World:
     ----------
     values, observed : (N, P);  slab : s (N, K);  used : z (N, K) bool
     gaussian : (K, P);  weights : lambda (K, R);  modes : T arrays u (K, m_t, R);  delta : (K, R)
+    region : (N,) where each item lies;  usage : pi (G, K)
+    usage_mean : eta (K,);  concentration : h; both are part of the model only if G > 1
     """
 
     shape: tuple[int, ...]
@@ -50,7 +56,10 @@ class World:
     modes: list[np.ndarray]
     delta: np.ndarray
     alpha: float
+    region: np.ndarray
     usage: np.ndarray
+    usage_mean: np.ndarray
+    concentration: float
     code_precision: float
     noise_precision: float
 
@@ -60,6 +69,10 @@ class World:
 
     @property
     def n_atoms(self) -> int:
+        return self.usage.shape[1]
+
+    @property
+    def n_regions(self) -> int:
         return len(self.usage)
 
     @property
@@ -152,8 +165,16 @@ def log_joint(world: World, priors: Priors, inactive: bool = True) -> float:
     slab = world.slab.ravel() if inactive else world.slab[world.used]
     total = log_normal(noise, 0.0, world.noise_precision).sum()
     total += log_normal(slab, 0.0, world.code_precision).sum()
-    total += np.where(world.used, np.log(world.usage), np.log1p(-world.usage)).sum()
-    total += log_beta(world.usage, *priors.usage_shapes(world.n_atoms)).sum()
+    for n in range(world.n_items):
+        usage = world.usage[world.region[n]]
+        total += np.where(world.used[n], np.log(usage), np.log1p(-usage)).sum()
+    shapes = priors.usage_shapes(world.n_atoms)
+    if world.n_regions == 1:
+        total += log_beta(world.usage, *shapes).sum()
+    else:
+        eta, h = world.usage_mean, world.concentration
+        total += log_beta(world.usage, h * eta, h * (1.0 - eta)).sum()
+        total += log_beta(eta, *shapes).sum() + log_gamma(h, *priors.concentration)
     total += log_gamma(world.noise_precision, *priors.noise) + log_gamma(world.code_precision, *priors.code)
     if world.rank == 0:
         total += log_normal(world.gaussian, 0.0, float(world.n_entries)).sum()
@@ -175,6 +196,30 @@ def alpha_grid(log_density, low: float, high: float, size: int = 20_001) -> tupl
     return alpha, mass / mass[-1]
 
 
+def log_gamma_variate(random: np.random.Generator, shape: np.ndarray) -> np.ndarray:
+    """log g for g ~ Gamma(shape, 1), also where g would underflow: g = g' u^(1/shape), g' ~ Gamma(shape + 1)."""
+    return np.log(random.gamma(shape + 1.0)) - random.exponential(size=shape.shape) / shape
+
+
+def simulate_usage(
+    random: np.random.Generator, priors: Priors, n_regions: int, n_atoms: int, n_draws: int
+) -> dict[str, Any]:
+    """The prior of usage: eta (n, K), h (n,), pi (n, G, K) and its log odds, which do not round to infinity."""
+    shapes = priors.usage_shapes(n_atoms)
+    if n_regions == 1:
+        usage = random.beta(*shapes, size=(n_draws, 1, n_atoms))
+        return {
+            "usage": usage, "log_odds": np.log(usage) - np.log1p(-usage),
+            "usage_mean": np.full((n_draws, n_atoms), 0.5), "concentration": np.ones(n_draws),
+        }  # fmt: skip
+    eta = random.beta(*shapes, size=(n_draws, n_atoms))
+    h = random.gamma(priors.concentration[0], 1.0 / priors.concentration[1], n_draws)
+    first = np.repeat((h[:, None] * eta)[:, None, :], n_regions, axis=1)
+    second = np.repeat((h[:, None] * (1.0 - eta))[:, None, :], n_regions, axis=1)
+    log_odds = log_gamma_variate(random, first) - log_gamma_variate(random, second)
+    return {"usage": expit(log_odds), "log_odds": log_odds, "usage_mean": eta, "concentration": h}
+
+
 def simulate(
     random: np.random.Generator,
     priors: Priors,
@@ -183,12 +228,16 @@ def simulate(
     rank: int,
     observed: np.ndarray,
     n_draws: int,
+    region: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """``n_draws`` independent draws of all variables from the prior, as arrays with a leading axis."""
+    """``n_draws`` independent draws of all variables from the prior, as arrays with a leading axis.
+
+    ``region`` (N,) says where each item lies; without it all lie in one.
+    """
     n_items, n_entries = observed.shape
-    draws: dict[str, Any] = {}
-    draws["usage"] = random.beta(*priors.usage_shapes(n_atoms), size=(n_draws, n_atoms))
-    draws["used"] = random.random((n_draws, n_items, n_atoms)) < draws["usage"][:, None, :]
+    region = np.zeros(n_items, int) if region is None else region
+    draws = simulate_usage(random, priors, int(region.max()) + 1, n_atoms, n_draws)
+    draws["used"] = random.random((n_draws, n_items, n_atoms)) < draws["usage"][:, region, :]
     draws["code_precision"] = random.gamma(priors.code[0], 1.0 / priors.code[1], n_draws)
     draws["noise_precision"] = random.gamma(priors.noise[0], 1.0 / priors.noise[1], n_draws)
     slab = random.standard_normal((n_draws, n_items, n_atoms))
@@ -211,12 +260,17 @@ def simulate(
     return draws
 
 
-def world_of(draws: dict[str, Any], i: int, shape: tuple[int, ...], observed: np.ndarray) -> World:
+def world_of(
+    draws: dict[str, Any], i: int, shape: tuple[int, ...], observed: np.ndarray,
+    region: np.ndarray | None = None,
+) -> World:  # fmt: skip
     """Draw ``i`` of `simulate`."""
+    region = np.zeros(len(observed), int) if region is None else region
     return World(
         shape, draws["values"][i], observed, draws["slab"][i], draws["used"][i], draws["gaussian"][i],
         draws["weights"][i], [mode[i] for mode in draws["modes"]], draws["delta"][i],
-        float(draws["alpha"][i]), draws["usage"][i], float(draws["code_precision"][i]),
+        float(draws["alpha"][i]), region, draws["usage"][i], draws["usage_mean"][i],
+        float(draws["concentration"][i]), float(draws["code_precision"][i]),
         float(draws["noise_precision"][i]),
     )  # fmt: skip
 
@@ -261,6 +315,17 @@ def log_bernoulli(used: bool, logit: float) -> float:
 def slab_conditional(code_precision: float, c: float, linear: float) -> tuple[float, float]:
     """Mean and precision of s given z = 1 (1.12)."""
     return linear / (code_precision + c), code_precision + c
+
+
+def slabs_conditional(world: World, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """(Lambda m, Lambda) of the s of all atoms that item n uses, in order: (0,) and (0, 0) if there is none."""
+    atoms = world.atoms[world.used[n]]
+    precision, linear = world.code_precision * np.eye(len(atoms)), np.zeros(len(atoms))
+    for i in range(world.n_entries):
+        if world.observed[n, i]:
+            precision += world.noise_precision * np.outer(atoms[:, i], atoms[:, i])
+            linear += world.noise_precision * world.values[n, i] * atoms[:, i]
+    return linear, precision
 
 
 def atom_terms(world: World, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -357,10 +422,33 @@ def log_alpha_conditional(alpha, delta: np.ndarray, priors: Priors):
 
 
 def usage_conditional(world: World, k: int, priors: Priors) -> tuple[float, float]:
-    """Shapes of the beta conditional of pi_k (1.14)."""
+    """Shapes of the beta conditional of pi_k in the one region that there is (1.14)."""
+    assert world.n_regions == 1
     first, second = priors.usage_shapes(world.n_atoms)
     count = sum(bool(world.used[n, k]) for n in range(world.n_items))
     return first + count, second + world.n_items - count
+
+
+def region_counts(world: World, g: int, k: int) -> tuple[int, int]:
+    """How many items of region g use atom k, and how many do not."""
+    used = [bool(world.used[n, k]) for n in range(world.n_items) if world.region[n] == g]
+    return sum(used), len(used) - sum(used)
+
+
+def region_usage_conditional(world: World, g: int, k: int) -> tuple[float, float]:
+    """Shapes of the beta conditional of pi_kg, given eta and h."""
+    used, unused = region_counts(world, g, k)
+    eta, h = world.usage_mean[k], world.concentration
+    return h * eta + used, h * (1.0 - eta) + unused
+
+
+def log_region_marginal(world: World, k: int) -> float:
+    """log p(z_k | eta_k, h) with pi_k integrated out, as a product of ratios of beta functions."""
+    eta, h = world.usage_mean[k], world.concentration
+    total = 0.0
+    for g in range(world.n_regions):
+        total += betaln(*region_usage_conditional(world, g, k)) - betaln(h * eta, h * (1.0 - eta))
+    return float(total)
 
 
 def noise_conditional(world: World, priors: Priors) -> tuple[float, float]:

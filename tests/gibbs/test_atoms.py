@@ -41,8 +41,8 @@ def drawn_world(world: World, keep_mask: bool = False):
 def many_items_world(rank: int, masked: bool, n_items: int = 2100, n_atoms: int = 18) -> World:
     """Enough items for several shards, enough atoms for several blocks; atom 4 is used by nobody."""
     world = make_world(Case((3, 2), rank, n_atoms, masked), n_items=n_items, seed=2)
-    usage = np.full(n_atoms, 0.15)
-    usage[4] = 1e-12
+    usage = np.full((1, n_atoms), 0.15)
+    usage[0, 4] = 1e-12
     used = world.used.copy()
     used[:, 4] = False
     return world.changed(usage=usage, used=used)

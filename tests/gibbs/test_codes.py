@@ -4,11 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, logit
 from scipy.stats import chi2, kstest, norm, poisson
 
 from kruskal.gibbs.codes import code_model, draw_codes
 from kruskal.gibbs.local import split
+from kruskal.gibbs.slabs import draw_slabs
+from kruskal.gibbs.statistics import sum_in_order
 from tests.gibbs import reference as ref
 from tests.gibbs.reference import World
 from tests.gibbs.twins import draw_all_codes, pair_uniform
@@ -21,11 +23,16 @@ ODDS = {
 }
 
 
-def code_world(n_atoms, shape, n_items, odds="mixed", masked=False, noise_precision=3.0, seed=0) -> World:
-    """Data made of the atoms themselves, with usages spread over ``odds``; an item may be unobserved."""
+def code_world(
+    n_atoms, shape, n_items, odds="mixed", masked=False, noise_precision=3.0, seed=0, n_regions=1
+) -> World:
+    """Data made of the atoms themselves, with usages spread over ``odds``; an item may be unobserved.
+
+    Every region has the same usages in another order; items lie in the regions without any order.
+    """
     random = np.random.default_rng([seed, n_atoms, n_items, *shape, masked])
     n_entries = int(np.prod(shape))
-    low, high = np.log(np.array(ODDS[odds])) - np.log1p(-np.array(ODDS[odds]))
+    low, high = logit(np.array(ODDS[odds]))
     usage = expit(np.linspace(low, high, n_atoms) if n_atoms > 1 else np.array([0.5 * (low + high)]))
     atoms = random.standard_normal((n_atoms, n_entries)) / np.sqrt(n_entries)
     slab = random.standard_normal((n_items, n_atoms))
@@ -38,7 +45,8 @@ def code_world(n_atoms, shape, n_items, odds="mixed", masked=False, noise_precis
         observed[0] = True
     return World(
         shape, (slab * used) @ atoms + noise, observed, slab, used, atoms, np.zeros((n_atoms, 0)), [],
-        np.zeros((n_atoms, 0)), 1.0, random.permutation(usage), 0.8, noise_precision,
+        np.zeros((n_atoms, 0)), 1.0, random.permutation(np.arange(n_items) % n_regions),
+        np.array([random.permutation(usage) for _ in range(n_regions)]), usage, 1.0, 0.8, noise_precision,
     )  # fmt: skip
 
 
@@ -51,11 +59,12 @@ def after(world: World, codes: np.ndarray) -> World:
 @pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
 @pytest.mark.parametrize("odds", ODDS)
 @pytest.mark.parametrize(
-    "n_atoms, shape", [(1, (3, 2)), (5, (1,)), (33, (5, 3)), (70, (8, 2)), (200, (2, 3, 2))]
+    "n_atoms, shape, n_regions",
+    [(1, (3, 2), 1), (5, (1,), 2), (33, (5, 3), 3), (70, (8, 2), 1), (200, (2, 3, 2), 5)],
 )
-def test_kernel_draws_what_the_twin_draws(n_atoms, shape, odds, masked, collapsed):
+def test_kernel_draws_what_the_twin_draws(n_atoms, shape, n_regions, odds, masked, collapsed):
     """Two sweeps: from codes of no particular origin, then from the codes that the kernel itself drew."""
-    world = code_world(n_atoms, shape, 14, odds, masked)
+    world = code_world(n_atoms, shape, 14, odds, masked, n_regions=n_regions)
     (shard,) = make_shards(world)
     for sweep in (1, 2):
         expected = draw_all_codes(world, seed=5, sweep=sweep, collapsed=collapsed)
@@ -64,7 +73,8 @@ def test_kernel_draws_what_the_twin_draws(n_atoms, shape, odds, masked, collapse
         np.testing.assert_array_equal(codes != 0.0, expected != 0.0)
         np.testing.assert_allclose(codes, expected, rtol=1e-10, atol=1e-10)
         rest = (world.values - expected @ world.atoms)[world.observed]
-        np.testing.assert_array_equal(drawn.counts, (expected != 0.0).sum(axis=0))
+        counts = [(expected[world.region == g] != 0.0).sum(axis=0) for g in range(n_regions)]
+        np.testing.assert_array_equal(drawn.counts, counts)
         np.testing.assert_allclose(drawn.squares, (expected**2).sum(axis=0), rtol=1e-9, atol=1e-12)
         assert drawn.residual_squares == pytest.approx(float(rest @ rest), rel=1e-9)
         world = after(world, expected)
@@ -75,14 +85,46 @@ def test_kernel_draws_what_the_twin_draws(n_atoms, shape, odds, masked, collapse
 @pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
 def test_items_of_later_shards_have_their_own_random_numbers(masked):
     """More than one shard, more than one chunk: items are addressed by their number among all items."""
-    world = code_world(6, (2, 2), 1100, "mixed", masked)
+    world = code_world(6, (2, 2), 1100, "mixed", masked, n_regions=4)
     shards = make_shards(world)
     assert len(shards) > 1
-    for shard in shards:
-        draw_codes(shard, model_of(world), seed=3, sweep=4)
-    np.testing.assert_allclose(
-        all_codes(shards, 6), draw_all_codes(world, seed=3, sweep=4), rtol=1e-10, atol=1e-10
-    )
+    drawn = [draw_codes(shard, model_of(world), seed=3, sweep=4) for shard in shards]
+    expected = draw_all_codes(world, seed=3, sweep=4)
+    np.testing.assert_allclose(all_codes(shards, 6), expected, rtol=1e-10, atol=1e-10)
+    counts = [(expected[world.region == g] != 0.0).sum(axis=0) for g in range(4)]
+    np.testing.assert_array_equal(sum_in_order(drawn).counts, counts)
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
+def test_a_shard_need_not_have_items_in_every_region(masked):
+    """Not even in the last one: the number of regions is that of the log odds."""
+    world = code_world(6, (2, 2), 30, "mixed", masked, n_regions=3)
+    world = world.changed(region=np.ones(30, int))
+    (shard,) = make_shards(world)
+    assert shard.items.n_regions == 2
+    drawn = draw_codes(shard, model_of(world), seed=3, sweep=4)
+    expected = draw_all_codes(world, seed=3, sweep=4)
+    np.testing.assert_allclose(dense_codes(shard.codes, 6), expected, rtol=1e-10, atol=1e-10)
+    nobody = np.zeros(6)
+    np.testing.assert_array_equal(drawn.counts, [nobody, (expected != 0.0).sum(axis=0), nobody])
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
+@pytest.mark.parametrize("collapsed", [True, False], ids=["collapsed", "uncollapsed"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_log_odds_of_any_size(dtype, masked, collapsed):
+    """Usages whose probability is 0 or 1 in floating point: all or nothing, and nothing overflows."""
+    world = code_world(5, (3, 2), 40, "mixed", masked, n_regions=2)
+    log_odds = np.array([[-1e300, -1e5, 0.0, 1e5, 1e300], [1e300, 1e5, 0.0, -1e5, -1e300]])
+    (shard,) = make_shards(world, dtype)
+    model = model_of(world, dtype)._replace(log_odds=log_odds)
+    with np.errstate(all="raise"):
+        draw_codes(shard, model, seed=3, sweep=1, collapsed=collapsed)
+    used = dense_codes(shard.codes, 5) != 0.0
+    for g in range(2):
+        here = used[world.region == g]
+        assert here[:, log_odds[g] > 0].all() and not here[:, log_odds[g] < 0].any()
+    assert 0 < used[:, 2].sum() < 40
 
 
 @pytest.mark.parametrize("noise_precision", [1e-6, 1e4, 1e8])
@@ -136,14 +178,14 @@ def test_pairs_of_tiny_probability_are_decided_exactly(item, k, sweep, word, mas
     """A usage just above the pair's uniform: the atom must be used, however small both are."""
     uniform = pair_uniform(k, 64, item, sweep, seed=0)
     assert uniform == pytest.approx((word + 0.5) / 2.0**32) or (word == 0 and uniform < 2.0**-32)
-    usage = np.full(64, 1e-20)
-    usage[k] = 1.05 * uniform
+    usage = np.full((1, 64), 1e-20)
+    usage[0, k] = 1.05 * uniform
     observed = np.array([[True, not masked]])
     (shard,) = split(make_items(np.zeros((1, 2)), observed, (2,)))
     shard.first = item
-    model = code_model(np.zeros((64, 2)), usage, 1.0, 1.0, np.dtype(np.float64), not masked)
+    model = code_model(np.zeros((64, 2)), logit(usage), 1.0, 1.0, np.dtype(np.float64), not masked)
     counts = draw_codes(shard, model, seed=0, sweep=sweep).counts
-    assert counts[k] == 1
+    assert counts[0, k] == 1
 
 
 # ------------------------------------------------------------------------------------ in distribution
@@ -164,9 +206,9 @@ def separate_atoms(masked: bool):
     usage = expit(np.linspace(-7.0, 2.0, n_atoms))
     items = make_items(np.tile(values, (n_items, 1)), np.tile(observed, (n_items, 1)), (n_atoms + 1,))
     c, linear = 2.0 * sizes**2, 2.0 * sizes * values[:-1]
-    logit = [ref.logit_collapsed(usage[k], 0.7, c[k], linear[k]) for k in range(n_atoms)]
-    model = code_model(atoms, usage, 0.7, 2.0, np.dtype(np.float64), items.complete)
-    return split(items), model, expit(logit), linear / (0.7 + c), 0.7 + c
+    log_odds = [ref.logit_collapsed(usage[k], 0.7, c[k], linear[k]) for k in range(n_atoms)]
+    model = code_model(atoms, logit(usage)[None], 0.7, 2.0, np.dtype(np.float64), items.complete)
+    return split(items), model, expit(log_odds), linear / (0.7 + c), 0.7 + c
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
@@ -211,7 +253,8 @@ def sparse_to_dense(codes, n_atoms):
 
 @pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
 @pytest.mark.parametrize("collapsed", [True, False], ids=["collapsed", "uncollapsed"])
-def test_posterior_of_overlapping_atoms(masked, collapsed):
+@pytest.mark.parametrize("joint", [True, False], ids=["joint", "single"])
+def test_posterior_of_overlapping_atoms(masked, collapsed, joint):
     """Three correlated atoms: after many sweeps the patterns z have their exact posterior probabilities."""
     n_items, n_entries = 10_000, 5
     random = np.random.default_rng(11)
@@ -230,12 +273,27 @@ def test_posterior_of_overlapping_atoms(masked, collapsed):
                                                      np.linalg.inv(covariance)))  # fmt: skip
     exact = np.exp(np.array(exact) - np.logaddexp.reduce(exact))
     items = make_items(np.tile(values, (n_items, 1)), np.tile(observed, (n_items, 1)), (n_entries,))
-    model = code_model(atoms, usage, code_precision, noise_precision, np.dtype(np.float64), items.complete)
+    log_odds = logit(usage)[None]
+    model = code_model(atoms, log_odds, code_precision, noise_precision, np.dtype(np.float64), items.complete)
     shards = split(items)
     for sweep in range(1, 40):
         for shard in shards:
-            draw_codes(shard, model, seed=6, sweep=sweep, collapsed=collapsed)
-    used = np.concatenate([sparse_to_dense(shard.codes, 3) for shard in shards]) != 0.0
+            drawn = draw_codes(shard, model, seed=6, sweep=sweep, collapsed=collapsed)
+            if joint:
+                draw_slabs(shard, model, drawn, seed=6, sweep=sweep)
+    codes = np.concatenate([sparse_to_dense(shard.codes, 3) for shard in shards])
+    used = codes != 0.0
     counts = np.bincount(used @ np.array([4, 2, 1]), minlength=8)
     statistic = ((counts - n_items * exact) ** 2 / (n_items * exact)).sum()
     assert chi2.sf(statistic, 7) > 1e-4, (counts, n_items * exact)
+    design = atoms[:, observed]
+    for pattern in patterns:  # and their slabs the joint normal distribution
+        here, active = (used == pattern).all(axis=1), np.array(pattern)
+        if active.any() and here.sum() > 200:
+            precision = code_precision * np.eye(active.sum()) + noise_precision * design[active] @ design[active].T
+            mean = np.linalg.solve(precision, noise_precision * design[active] @ values[observed])
+            off = codes[here][:, active] - mean
+            distance = np.einsum("na,ab,nb->n", off, precision, off)
+            assert kstest(distance, chi2(active.sum()).cdf).pvalue > 1e-4
+            standard = off @ np.linalg.cholesky(precision)
+            assert kstest(standard.ravel(), norm.cdf).pvalue > 1e-4

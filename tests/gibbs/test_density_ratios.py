@@ -9,11 +9,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import logit
 
 from kruskal.gibbs import moves, precision, shrinkage, usage
 from tests.gibbs import reference as ref
 from tests.gibbs.reference import World
-from tests.gibbs.worlds import PRIORS, Case, cases, make_strong_world, make_world
+from tests.gibbs.worlds import PRIORS, REGIONS, Case, cases, make_strong_world, make_world
 
 EXACT = 1e-9
 CLEARLY_WRONG = 0.5  # nats
@@ -67,13 +68,30 @@ def test_slab(case):
         assert error(difference, world, new) < EXACT
 
 
+@pytest.mark.parametrize("make", [make_world, make_strong_world], ids=["prior", "strong"])
 @pytest.mark.parametrize("case", ALL, ids=str)
-def test_usage_indicator_given_the_slab(case):
-    world = make_world(case)
+def test_all_slabs_of_an_item(case, make):
+    """Also of an item that uses nothing, and of one of which nothing is observed."""
+    world, random = make(case), random_for(case)
+    world = world.with_entry("used", 1, False)
+    for n in range(world.n_items):
+        active = world.used[n]
+        new = world.with_entry("slab", (n, active), random.normal(size=active.sum()))
+        conditional = ref.slabs_conditional(world, n)
+        difference = step(ref.log_gaussian_vector, new.slab[n, active], world.slab[n, active], *conditional)
+        assert error(difference, world, new) < EXACT
+
+
+@pytest.mark.parametrize("n_regions", [1, REGIONS])
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_usage_indicator_given_the_slab(case, n_regions):
+    world = make_world(case, n_regions=n_regions)
     for n, k in np.ndindex(world.used.shape):
         off, on = world.with_entry("used", (n, k), False), world.with_entry("used", (n, k), True)
-        logit = ref.logit_uncollapsed(world.usage[k], world.slab[n, k], *ref.code_terms(world, n, k))
-        assert error(ref.log_bernoulli(True, logit) - ref.log_bernoulli(False, logit), off, on) < EXACT
+        here = world.usage[world.region[n], k]
+        log_odds = ref.logit_uncollapsed(here, world.slab[n, k], *ref.code_terms(world, n, k))
+        gain = ref.log_bernoulli(True, log_odds) - ref.log_bernoulli(False, log_odds)
+        assert error(gain, off, on) < EXACT
 
 
 @pytest.mark.parametrize("case", ALL, ids=str)
@@ -87,8 +105,8 @@ def test_usage_indicator_with_the_slab_integrated_out(case, slab):
         on = off.with_entry("used", (n, k), True)
         marginal_on = -ref.log_normal(slab, *ref.slab_conditional(world.code_precision, c, linear))
         marginal_off = -ref.log_normal(slab, 0.0, world.code_precision)
-        logit = ref.logit_collapsed(world.usage[k], world.code_precision, c, linear)
-        assert error(logit - (marginal_on - marginal_off), off, on) < EXACT
+        log_odds = ref.logit_collapsed(world.usage[0, k], world.code_precision, c, linear)
+        assert error(log_odds - (marginal_on - marginal_off), off, on) < EXACT
 
 
 # ------------------------------------------------------------------------------------------------- atoms
@@ -191,9 +209,141 @@ def test_usage(case):
     first, second = usage.usage_conditional(counts, world.n_items, usage.UsagePrior(*PRIORS.usage))
     for k in range(world.n_atoms):
         assert (first[k], second[k]) == pytest.approx(ref.usage_conditional(world, k, PRIORS), rel=1e-14)
-        new = world.with_entry("usage", k, random.random())
-        difference = step(ref.log_beta, new.usage[k], world.usage[k], first[k], second[k])
+        new = world.with_entry("usage", (0, k), random.random())
+        difference = step(ref.log_beta, new.usage[0, k], world.usage[0, k], first[k], second[k])
         assert error(difference, world, new) < EXACT
+
+
+def usage_arguments(world: World):
+    """(Usage, counts, sizes, priors) of a world, as the package holds them."""
+    counts = np.array([world.used[world.region == g].sum(axis=0) for g in range(world.n_regions)])
+    sizes = np.bincount(world.region, minlength=world.n_regions)
+    now = usage.Usage(logit(world.usage), world.usage_mean, world.concentration)
+    return now, counts, sizes, usage.UsagePrior(*PRIORS.usage), precision.GammaPrior(*PRIORS.concentration)
+
+
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_usage_of_regions(case, monkeypatch):
+    """The shapes that the package gives to the beta draw, with eta and h as it has just drawn them."""
+    world, random = make_world(case, n_regions=REGIONS), random_for(case)
+    asked = []
+
+    def scripted(first, second, random):
+        asked.append((first, second))
+        return np.zeros(first.shape)
+
+    monkeypatch.setattr(usage, "draw_beta_log_odds", scripted)
+    now, counts, sizes, prior, concentration_prior = usage_arguments(world)
+    drawn = usage.draw_usage(now, counts, sizes, prior, concentration_prior, False, np.random.default_rng(0))
+    assert len(asked) == 1 and drawn.log_odds.shape == (REGIONS, case.n_atoms)
+    world = world.changed(usage_mean=drawn.mean, concentration=drawn.concentration)
+    for g, k in np.ndindex(world.usage.shape):
+        shapes = asked[0][0][g, k], asked[0][1][g, k]
+        assert shapes == pytest.approx(ref.region_usage_conditional(world, g, k), rel=1e-14)
+        new = world.with_entry("usage", (g, k), random.random())
+        difference = step(ref.log_beta, new.usage[g, k], world.usage[g, k], *shapes)
+        assert error(difference, world, new) < EXACT
+
+
+def log_joint_without_usage(world: World) -> float:
+    """log of the joint density with pi integrated out: joint / p(pi | rest), whatever pi is looked at."""
+    total = ref.log_joint(world, PRIORS)
+    for g, k in np.ndindex(world.usage.shape):
+        total -= float(ref.log_beta(world.usage[g, k], *ref.region_usage_conditional(world, g, k)))
+    return total
+
+
+def marginal_error(difference: float, old: World, new: World) -> float:
+    joint = log_joint_without_usage(new) - log_joint_without_usage(old)
+    return abs(difference - joint) / max(1.0, abs(joint))
+
+
+@pytest.mark.parametrize("case", ALL, ids=str)
+@pytest.mark.parametrize("changed", ["mean", "concentration", "both"])
+def test_likelihood_of_regions_with_the_usage_integrated_out(case, changed):
+    """The beta-binomial of the package, for one atom and for all."""
+    world, random = make_world(case, n_items=40, n_regions=REGIONS), random_for(case)
+    now, counts, sizes, _, _ = usage_arguments(world)
+    shapes = PRIORS.usage_shapes(case.n_atoms)
+    new = world
+    if changed != "concentration":
+        new = new.changed(usage_mean=random.random(case.n_atoms))
+    if changed != "mean":
+        new = new.changed(concentration=random.gamma(2.0, 10.0))
+    before = usage.region_log_likelihood(now.mean, now.concentration, counts, sizes)
+    after = usage.region_log_likelihood(new.usage_mean, new.concentration, counts, sizes)
+    for k in range(case.n_atoms):
+        assert before[k] == pytest.approx(ref.log_region_marginal(world, k), rel=1e-9, abs=1e-9)
+        assert after[k] == pytest.approx(ref.log_region_marginal(new, k), rel=1e-9, abs=1e-9)
+    difference = float(after.sum() - before.sum())
+    difference += step(ref.log_beta, new.usage_mean, world.usage_mean, *shapes)
+    difference += step(ref.log_gamma, new.concentration, world.concentration, *PRIORS.concentration)
+    assert marginal_error(difference, world, new) < EXACT
+
+
+class ScriptedSteps:
+    """Stands in for a generator: the same normal deviate for all, uniforms one call after the other."""
+
+    def __init__(self, deviate: float, *uniforms: float) -> None:
+        self.deviate, self.uniforms = deviate, list(uniforms)
+
+    def standard_normal(self, size):
+        return np.full(size, self.deviate)
+
+    def normal(self):
+        return self.deviate
+
+    def random(self, size=()):
+        return np.full(size, self.uniforms.pop(0))[()]
+
+
+def around(log_ratio: float) -> list[float]:
+    """log u just below and just above a log acceptance ratio; u = 1 - (1 - u) is rounded to 1e-16."""
+    room = EXACT * max(1.0, abs(log_ratio)) + 4e-16 * math.exp(-log_ratio)
+    return [min(log_ratio - room, -1e-12), min(log_ratio + room, -1e-12)]
+
+
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_steps_of_the_mean_usage(case):
+    """Taken exactly when log u is below the gain of the joint density of logit eta, pi integrated out."""
+    world = make_world(case, n_items=20, n_regions=REGIONS)
+    now, counts, sizes, prior, _ = usage_arguments(world)
+    refused = 0
+
+    def move(deviate, log_u):
+        random = ScriptedSteps(deviate, -math.expm1(log_u))
+        return usage.move_means(now.mean, now.concentration, counts, sizes, prior, random)
+
+    for deviate in (-1.3, 1.3):
+        moved = move(deviate, -36.0)  # every step is taken
+        assert (np.sign(moved - now.mean) == np.sign(deviate)).all()
+        for k in range(case.n_atoms):
+            new = world.with_entry("usage_mean", k, moved[k])
+            log_ratio = log_joint_without_usage(new) - log_joint_without_usage(world)
+            log_ratio += np.log(moved[k] - moved[k] ** 2) - np.log(now.mean[k] - now.mean[k] ** 2)  # Jacobian
+            for log_u in around(log_ratio):
+                assert move(deviate, log_u)[k] == (moved[k] if log_u < log_ratio else now.mean[k])
+                refused += log_u >= log_ratio
+    assert refused > 0, "no step could be refused: the test would not see a wrong ratio"
+
+
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_steps_of_the_concentration(case):
+    """Likewise for log h."""
+    world = make_world(case, n_items=20, n_regions=REGIONS)
+    now, counts, sizes, _, prior = usage_arguments(world)
+    refused = 0
+    for deviate in (-1.3, 1.3):
+        log_factor = 0.5 * deviate * 10.0**-0.6
+        new = world.changed(concentration=world.concentration * math.exp(log_factor))
+        log_ratio = log_joint_without_usage(new) - log_joint_without_usage(world) + log_factor
+        for log_u in around(log_ratio):
+            random = ScriptedSteps(deviate, 0.3, -math.expm1(log_u))
+            after = usage.move_concentration(now.mean, now.concentration, counts, sizes, prior, random)
+            expected = new.concentration if log_u < log_ratio else world.concentration
+            assert after == pytest.approx(expected, rel=1e-14)
+            refused += log_u >= log_ratio
+    assert refused > 0, "no step could be refused: the test would not see a wrong ratio"
 
 
 @pytest.mark.parametrize("case", ALL, ids=str)
@@ -382,9 +532,9 @@ def test_misprint_e6_cross_term_of_the_indicator(case):
     world = make_strong_world(case).with_entry("slab", (0, 0), 2.0)
     c, linear = ref.code_terms(world, 0, 0)
     off, on = world.with_entry("used", (0, 0), False), world.with_entry("used", (0, 0), True)
-    logit = ref.logit_uncollapsed(world.usage[0], 2.0, c, linear)
-    misprinted = math.log(world.usage[0]) - math.log1p(-world.usage[0]) - 0.5 * (4.0 * c - 2.0 * linear)
-    assert error(logit, off, on) < EXACT
+    log_odds = ref.logit_uncollapsed(world.usage[0, 0], 2.0, c, linear)
+    misprinted = logit(world.usage[0, 0]) - 0.5 * (4.0 * c - 2.0 * linear)
+    assert error(log_odds, off, on) < EXACT
     assert nats(misprinted, off, on) > CLEARLY_WRONG
 
 

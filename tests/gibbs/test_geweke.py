@@ -1,4 +1,5 @@
-"""Geweke's joint distribution test of whole sweeps: KFA and BPFA, masked and complete, all moves on.
+"""Geweke's joint distribution test of whole sweeps: KFA and BPFA, masked and complete, in one region and in
+three, with and without the joint draw of the slabs, all moves on.
 
 KRUSKAL_GEWEKE_SWEEPS sets the number of sweeps per sampler (default 16,000; BPFA, which is cheaper, makes
 twice as many); `python -m tests.gibbs.geweke` runs one of them alone.
@@ -6,9 +7,11 @@ twice as many); `python -m tests.gibbs.geweke` runs one of them alone.
 
 import os
 
+import numpy as np
 import pytest
 
-from kruskal.gibbs import moves, precision, shrinkage
+from kruskal.gibbs import moves, precision, shrinkage, usage
+from kruskal.models import base
 from tests.gibbs.geweke import SETTINGS, describe, z_scores
 
 SWEEPS = int(os.environ.get("KRUSKAL_GEWEKE_SWEEPS", "16000"))
@@ -46,12 +49,44 @@ def without_half_in_the_balance_of_factors(monkeypatch):
     monkeypatch.setattr(moves, "draw_log_scale", lambda p, a, b, random: right(2.0 * p, a, b, random))
 
 
+def without_the_jacobian_of_the_mean_usage(monkeypatch):
+    right = usage.move_means
+
+    def wrong(mean, concentration, counts, sizes, prior, random):
+        less = usage.UsagePrior(prior.a - 2.0, prior.b - 2.0)  # with two atoms, both shapes less 1
+        return right(mean, concentration, counts, sizes, less, random)
+
+    monkeypatch.setattr(usage, "move_means", wrong)
+
+
+def without_half_of_the_prior_of_joint_slabs(monkeypatch):
+    right = base.draw_slabs
+
+    def wrong(shard, model, drawn, seed, sweep):
+        return right(shard, model._replace(code_precision=0.5 * model.code_precision), drawn, seed, sweep)
+
+    monkeypatch.setattr(base, "draw_slabs", wrong)
+
+
+def with_the_usage_of_the_next_region(monkeypatch):
+    right = base.draw_usage
+
+    def wrong(*arguments):
+        drawn = right(*arguments)
+        return drawn._replace(log_odds=np.roll(drawn.log_odds, 1, axis=0))
+
+    monkeypatch.setattr(base, "draw_usage", wrong)
+
+
 @pytest.mark.parametrize(
     "mutation, name",
     [
         (without_half_in_delta, "kfa"),
         (without_half_in_precisions, "bpfa-masked"),
         (without_half_in_the_balance_of_factors, "kfa-masked"),
+        (without_the_jacobian_of_the_mean_usage, "bpfa-regions-masked"),
+        (without_half_of_the_prior_of_joint_slabs, "bpfa-regions-masked"),
+        (with_the_usage_of_the_next_region, "bpfa-regions-masked"),
     ],
 )
 def test_a_missing_factor_is_caught(mutation, name, monkeypatch):

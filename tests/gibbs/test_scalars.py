@@ -1,4 +1,4 @@
-"""Usage, precisions, delta and alpha: the samplers follow the conditionals that the ratio tests approve."""
+"""Precisions, delta and alpha: the samplers follow the conditionals that the ratio tests approve."""
 
 import math
 
@@ -7,26 +7,11 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln, psi
 
-from kruskal.gibbs import precision, shrinkage, usage
+from kruskal.gibbs import precision, shrinkage
 from kruskal.gibbs.shrinkage import AlphaPrior
 from tests.gibbs.reference import alpha_grid
 
 SURE = 1e-4  # smallest p-value that a correct sampler is allowed to have (fixed seeds)
-
-
-def test_usage_draws():
-    counts = np.array([0, 3, 200, 1000])
-    prior = usage.UsagePrior(4.0, 2.0)
-    random = np.random.default_rng(0)
-    draws = np.array([usage.draw_usage(counts, 1000, prior, random) for _ in range(4000)])
-    for k, (a, b) in enumerate(zip(*usage.usage_conditional(counts, 1000, prior))):
-        assert stats.kstest(draws[:, k], stats.beta(a, b).cdf).pvalue > SURE
-
-
-def test_usage_stays_inside_the_open_interval():
-    """A prior shape near zero makes the beta draw underflow to 0 or 1; the logit must stay finite."""
-    draws = usage.draw_usage(np.array([0, 5]), 5, usage.UsagePrior(1e-9, 1e-9), np.random.default_rng(0))
-    assert (draws >= usage.SMALLEST).all() and (draws <= 1.0 - usage.SMALLEST).all()
 
 
 def test_precision_draws():

@@ -84,12 +84,36 @@ def draw_all_codes(world: World, seed: int, sweep: int, collapsed: bool = True) 
     return np.array(
         [
             draw_item(
-                world.values[n], world.observed[n], atoms, world.usage, world.code_precision,
+                world.values[n], world.observed[n], atoms, world.usage[world.region[n]], world.code_precision,
                 world.noise_precision, old[n], seed, sweep, n, collapsed,
             )
             for n in range(world.n_items)
         ]
     )  # fmt: skip
+
+
+def joint_slab_normal(a: int, item: int, sweep: int, seed: int) -> float:
+    """The standard normal of the a-th atom that an item uses, in the joint draw of their slabs."""
+    high, low, _, _ = philox(a, item, sweep, int(Stream.JOINT_SLABS), *key_of(seed))
+    return float(ndtri(uniform_52(high, low)))
+
+
+def draw_all_slabs(world: World, seed: int, sweep: int) -> np.ndarray:
+    """New w (N, K) of all items of a world: the atoms in use stay, their values are drawn jointly."""
+    codes = np.zeros(world.used.shape)
+    for n in range(world.n_items):
+        active = np.nonzero(world.used[n])[0]
+        noise = np.array([joint_slab_normal(a, n, sweep, seed) for a in range(len(active))])
+        codes[n, active] = gaussian_draw(*ref.slabs_conditional(world, n), noise)
+    return codes
+
+
+def expected_item(world: World, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance (P,) of the entries of item n without noise, given which atoms it uses."""
+    active = np.nonzero(world.used[n])[0]
+    linear, precision = ref.slabs_conditional(world, n)
+    atoms, covariance = world.atoms[active], np.linalg.inv(precision)
+    return atoms.T @ (covariance @ linear), np.einsum("ai,ab,bi->i", atoms, covariance, atoms)
 
 
 def gaussian_draw(linear: np.ndarray, precision: np.ndarray, noise: np.ndarray) -> np.ndarray:

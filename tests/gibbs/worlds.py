@@ -4,6 +4,7 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logit
 
 from kruskal.gibbs.atoms import AtomState
 from kruskal.gibbs.codes import CodeModel, code_model
@@ -13,6 +14,7 @@ from kruskal.tensor import entry_rows
 from tests.gibbs.reference import Priors, World, simulate, world_of
 
 PRIORS = Priors()
+REGIONS = 3
 SHAPES = {1: (4,), 2: (3, 2), 3: (2, 3, 2), 4: (2, 2, 3, 2)}
 
 
@@ -40,10 +42,11 @@ def cases(ranks: tuple[int, ...]) -> list[Case]:
     return result
 
 
-def make_world(case: Case, n_items: int = 6, seed: int = 0) -> World:
+def make_world(case: Case, n_items: int = 6, seed: int = 0, n_regions: int = 1) -> World:
     """A draw from the prior; with three atoms, one (the middle one) has no users, item 0 uses the others.
 
-    In masked worlds the last item has no observed entry and entry 0 is observed nowhere.
+    In masked worlds the last item has no observed entry and entry 0 is observed nowhere. Of several regions the
+    first has one item, the others take turns.
     """
     random = np.random.default_rng([seed, len(case.shape), case.rank, case.n_atoms, case.masked])
     observed = np.ones((n_items, int(np.prod(case.shape))), bool)
@@ -52,8 +55,11 @@ def make_world(case: Case, n_items: int = 6, seed: int = 0) -> World:
         observed[-1] = False
         observed[:, 0] = False
         observed[0, -2:] = True
-    draws = simulate(random, PRIORS, case.shape, case.n_atoms, case.rank, observed, 1)
-    world = world_of(draws, 0, case.shape, observed)
+    region = np.zeros(n_items, int)
+    if n_regions > 1:
+        region[:-1] = 1 + np.arange(n_items - 1) % (n_regions - 1)
+    draws = simulate(random, PRIORS, case.shape, case.n_atoms, case.rank, observed, 1, region)
+    world = world_of(draws, 0, case.shape, observed, region)
     used = world.used.copy()
     used[0] = True
     used[1, 0] = False
@@ -62,9 +68,9 @@ def make_world(case: Case, n_items: int = 6, seed: int = 0) -> World:
     return world.changed(used=used)
 
 
-def make_strong_world(case: Case) -> World:
+def make_strong_world(case: Case, n_regions: int = 1) -> World:
     """The same with large atoms and codes and little noise, so that the data matter for every conditional."""
-    world = make_world(case)
+    world = make_world(case, n_regions=n_regions)
     random = np.random.default_rng([7, *case.shape, case.rank, case.n_atoms, case.masked])
 
     def away_from_zero(shape):
@@ -75,7 +81,7 @@ def make_strong_world(case: Case) -> World:
         weights=away_from_zero(world.weights.shape),
         modes=[away_from_zero(mode.shape) for mode in world.modes],
         slab=away_from_zero(world.slab.shape),
-        usage=random.uniform(0.2, 0.8, size=world.n_atoms),
+        usage=random.uniform(0.2, 0.8, size=world.usage.shape),
         code_precision=1.3,
         noise_precision=4.0,
     )
@@ -113,6 +119,7 @@ def make_items(values: np.ndarray, observed: np.ndarray, shape, keep_mask: bool 
 def make_shards(world: World, dtype=np.float64, keep_mask: bool = False) -> list[Shard]:
     """The shards of a world's data, with its codes in place."""
     items = make_items(world.values.astype(dtype), world.observed, world.shape, keep_mask)
+    items = items._replace(region=world.region.astype(np.uint16))
     shards = split(items)
     for shard in shards:
         shard.codes = codes_of(world.codes[shard.first : shard.first + shard.n_items], dtype)
@@ -123,7 +130,7 @@ def model_of(world: World, dtype=np.float64, keep_mask: bool = False) -> CodeMod
     """What the code draw is told about a world."""
     complete = bool(world.observed.all()) and not keep_mask
     return code_model(
-        world.atoms, world.usage, world.code_precision, world.noise_precision, np.dtype(dtype), complete
+        world.atoms, logit(world.usage), world.code_precision, world.noise_precision, np.dtype(dtype), complete
     )
 
 

@@ -1,5 +1,7 @@
 """Limits in which two ways must give one result."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -55,26 +57,34 @@ def test_kfa_of_order_and_rank_one_is_bpfa(keep):
     np.testing.assert_allclose(kfa_codes, bpfa_codes, rtol=1e-10, atol=1e-11)
     for one, other in zip(bpfa_states, kfa_states):
         np.testing.assert_allclose(other.dictionary, one.dictionary, rtol=1e-10, atol=1e-11)
-        np.testing.assert_allclose(other.usage, one.usage, rtol=1e-10)
+        np.testing.assert_allclose(other.log_odds, one.log_odds, rtol=1e-10)
         assert other.noise_precision == pytest.approx(one.noise_precision, rel=1e-10)
         assert other.code_precision == pytest.approx(one.code_precision, rel=1e-10)
 
 
 MODELS = {
     "bpfa": lambda: BPFA(shape=(3, 3), n_atoms=9, usage_prior=UsagePrior(9.0, 2.0)),
-    "kfa": lambda: KFA(shape=(3, 3), n_atoms=9, usage_prior=UsagePrior(9.0, 2.0), rank=2, shrinkage_delay=2),
+    "kfa": lambda: KFA(shape=(3, 3), n_atoms=9, usage_prior=UsagePrior(9.0, 2.0), rank=2, delay=2),
     "kfa-scalar": lambda: KFA(
         shape=(3, 3), n_atoms=9, usage_prior=UsagePrior(9.0, 2.0), rank=2, blocked=False, collapsed=False
     ),
+    "kfa-single": lambda: KFA(shape=(3, 3), n_atoms=9, usage_prior=UsagePrior(9.0, 2.0), rank=2, joint=False),
 }
 
 
+def with_regions(items, n_regions, seed=0):
+    """The items spread over regions without any order."""
+    region = np.random.default_rng(seed).permutation(np.arange(items.n_items) % n_regions)
+    return items._replace(region=region.astype(np.uint16))
+
+
+@pytest.mark.parametrize("n_regions", [1, 6])
 @pytest.mark.parametrize("name", MODELS)
-def test_a_mask_that_is_all_true_gives_the_same_chain(name):
+def test_a_mask_that_is_all_true_gives_the_same_chain(name, n_regions):
     """The masked path, forced, against the complete one: statistics in another form, the same draws."""
     values, _ = sparse_data((3, 3), 7, 1500, seed=1)
     model = MODELS[name]()
-    items = Items.from_matrix(values)
+    items = with_regions(Items.from_matrix(values), n_regions)
     masked = items._replace(observed=np.ones(values.size, bool))
     assert items.complete and not masked.complete
     state = model.start("pca", items, 2)
@@ -98,6 +108,40 @@ def test_the_block_size_does_not_matter(name, monkeypatch):
     for states, codes in results[1:]:
         np.testing.assert_allclose(codes, results[0][1], rtol=1e-8, atol=1e-8)
         assert_close(results[0][0][-1], states[-1], 1e-8)
+
+
+@pytest.mark.parametrize("keep", [None, 0.6], ids=["complete", "masked"])
+@pytest.mark.parametrize("name", MODELS)
+def test_regions_that_share_their_usage_are_one_region(name, keep):
+    """As long as the delay lasts, regions make no difference; after it they do."""
+    values, observed = sparse_data((3, 3), 7, 200, seed=3, keep=keep)
+    model = dataclasses.replace(MODELS[name](), delay=4)
+    one = Items.from_matrix(values, observed)
+    several = with_regions(one, 5)
+    first, second = model.start("pca", one, 2), model.start("pca", several, 2)
+    assert first.log_odds.shape == (1, 9) and second.log_odds.shape == (5, 9)
+    for sweeps, equal in ((4, True), (6, False)):
+        one_states, one_codes = run(model, one, first, sweeps)
+        states, codes = run(model, several, second, sweeps)
+        assert np.array_equal(codes, one_codes) == equal
+        assert np.array_equal(states[-1].dictionary, one_states[-1].dictionary) == equal
+        assert (states[-1].log_odds == one_states[-1].log_odds).all() == equal
+
+
+@pytest.mark.parametrize("keep", [None, 0.6], ids=["complete", "masked"])
+def test_the_names_of_the_regions_do_not_matter(keep):
+    """A region whose items use hardly an atom has a small usage, whatever its number."""
+    values, observed = sparse_data((3, 3), 7, 600, seed=5, keep=keep)
+    quiet = np.arange(600) % 3 == 1
+    values[quiet] = 0.01 * np.random.default_rng(1).standard_normal(values[quiet].shape)
+    model, items = MODELS["bpfa"](), Items.from_matrix(values, observed)
+    for order in ([0, 1, 2], [1, 2, 0]):
+        region = np.array(order, np.uint16)[np.arange(600) % 3]
+        states, codes = run(model, items._replace(region=region), model.start("pca", items._replace(region=region), 2), 30)
+        share = np.array([(codes[region == g] != 0).mean() for g in range(3)])
+        usage = (1.0 / (1.0 + np.exp(-states[-1].log_odds))).mean(axis=1)
+        assert usage.argmin() == share.argmin() == order[1]
+        np.testing.assert_allclose(usage, share, atol=0.06)
 
 
 # ------------------------------------------------------------------------------------- whole restorations

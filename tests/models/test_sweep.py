@@ -2,16 +2,18 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from kruskal.engines.threads import ThreadEngine
 from kruskal.errors import InputError
+from kruskal.gibbs.precision import GammaPrior
 from kruskal.gibbs.shrinkage import alpha_mode, alpha_statistics
 from kruskal.gibbs.usage import UsagePrior
 from kruskal.models import BPFA, KFA
 from kruskal.patches import Items
 from kruskal.tensor import compose
 from tests.gibbs.worlds import all_codes
-from tests.models.test_limits import run, sparse_data
+from tests.models.test_limits import run, sparse_data, with_regions
 
 
 def make_kfa(**options):
@@ -22,15 +24,17 @@ def make_bpfa(**options):
     return BPFA(**({"shape": (3, 2), "n_atoms": 6, "usage_prior": UsagePrior(6.0, 1.0)} | options))
 
 
-def make_items(keep=0.7, n_items=80):
-    return Items.from_matrix(*sparse_data((3, 2), 6, n_items, keep=keep))
+def make_items(keep=0.7, n_items=80, n_regions=1):
+    items = Items.from_matrix(*sparse_data((3, 2), 6, n_items, keep=keep))
+    return with_regions(items, n_regions)
 
 
+@pytest.mark.parametrize("n_regions", [1, 4])
 @pytest.mark.parametrize("keep", [None, 0.7], ids=["complete", "masked"])
 @pytest.mark.parametrize("make", [make_kfa, make_bpfa])
-def test_a_sweep_is_a_pure_function(make, keep):
+def test_a_sweep_is_a_pure_function(make, keep, n_regions):
     """Its argument is left alone, and the same call gives the same result, after whatever came before."""
-    model, items = make(), make_items(keep)
+    model, items = make(), make_items(keep, n_regions=n_regions)
     start = model.start("random", items, 1)
     before = [np.copy(value) for value in start]
     first, first_codes = run(model, items, start, 7)
@@ -48,18 +52,19 @@ def test_a_sweep_is_a_pure_function(make, keep):
 @pytest.mark.parametrize("keep", [None, 0.7], ids=["complete", "masked"])
 def test_the_dictionary_is_what_the_factors_make(keep, blocked):
     """Through all moves that change factors without touching the dictionary."""
-    model, items = make_kfa(blocked=blocked, shrinkage_delay=0), make_items(keep)
+    model, items = make_kfa(blocked=blocked, delay=0), make_items(keep)
     states, _ = run(model, items, model.start("pca", items, 1), 30)
     for state in states:
         composed = compose(state.weights, state.factors, model.rows)
         np.testing.assert_allclose(state.dictionary, composed, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("joint", [True, False], ids=["joint", "single"])
 @pytest.mark.parametrize("keep", [None, 0.7], ids=["complete", "masked"])
-def test_the_report(keep):
+def test_the_report(keep, joint):
     """Counts and residual belong to the codes just drawn and the atoms they were drawn with."""
     values, observed = sparse_data((3, 2), 6, 80, keep=keep)
-    model, items = make_bpfa(), Items.from_matrix(values, observed)
+    model, items = make_bpfa(joint=joint), with_regions(Items.from_matrix(values, observed), 3)
     with ThreadEngine(items, threads=1) as engine:
         state = model.start("pca", items, 1)
         for number in (1, 2, 3):
@@ -75,25 +80,68 @@ def test_the_report(keep):
     assert (codes != 0).any()
 
 
+@pytest.mark.parametrize("collapsed", [True, False], ids=["collapsed", "uncollapsed"])
+@pytest.mark.parametrize("keep", [None, 0.7], ids=["complete", "masked"])
+def test_the_joint_draw_changes_values_only(keep, collapsed):
+    """The first sweep with and without it: the same atoms in use, with other values."""
+    items = make_items(keep)
+    start = make_bpfa().start("pca", items, 1)
+    _, joint = run(make_bpfa(collapsed=collapsed), items, start, 1)
+    _, single = run(make_bpfa(collapsed=collapsed, joint=False), items, start, 1)
+    np.testing.assert_array_equal(joint != 0, single != 0)
+    assert (joint != single)[joint != 0].all() and (joint != 0).any()
+
+
+def test_the_start_of_the_usage():
+    """Every region begins alike; the concentration begins at the mean of its prior."""
+    model = make_bpfa(concentration_prior=GammaPrior(6.0, 0.5))
+    state = model.start("random", make_items(n_regions=4), 1)
+    assert state.log_odds.shape == (4, 6) and state.usage_mean.shape == (6,)
+    np.testing.assert_allclose(expit(state.log_odds), 0.01, rtol=1e-12)
+    np.testing.assert_array_equal(state.usage_mean, 0.01)
+    assert state.concentration == 12.0
+
+
+@pytest.mark.parametrize("make", [make_kfa, make_bpfa])
+def test_regions_have_their_own_usage_after_the_delay(make):
+    items = make_items(n_regions=3)
+    model = make(delay=2)
+    start = model.start("pca", items, 1)
+    states, _ = run(model, items, start, 8)
+    for number, state in enumerate(states, 1):
+        shared = (state.log_odds == state.log_odds[0]).all()
+        assert shared == (number <= 2)
+        assert (state.concentration == start.concentration) or number > 2
+    assert len({state.concentration for state in states}) > 2
+    assert len(np.unique(np.array([state.usage_mean for state in states[2:]]))) > 6
+
+
+def test_one_region_has_no_concentration_to_learn():
+    model, items = make_kfa(delay=0), make_items()
+    start = model.start("pca", items, 1)
+    states, _ = run(model, items, start, 4)
+    assert {state.concentration for state in states} == {start.concentration}
+
+
 def test_alpha_modes_and_the_delay():
     items = make_items()
     start = make_kfa().start("pca", items, 1)
     assert start.alpha == 10.0 and not start.log_delta.any()
-    states, _ = run(make_kfa(alpha_mode="fixed", alpha_start=3.0, shrinkage_delay=2), items, start, 4)
+    states, _ = run(make_kfa(alpha_mode="fixed", alpha_start=3.0, delay=2), items, start, 4)
     assert not states[1].log_delta.any() and states[2].log_delta.all()
     assert {state.alpha for state in states} == {10.0}
-    model = make_kfa(alpha_mode="map", shrinkage_delay=0)
+    model = make_kfa(alpha_mode="map", delay=0)
     states, _ = run(model, items, start, 3)
     for state in states:
         assert state.alpha == alpha_mode(alpha_statistics(state.log_delta, model.alpha_prior))
-    states, _ = run(make_kfa(shrinkage_delay=0), items, start, 4)
+    states, _ = run(make_kfa(delay=0), items, start, 4)
     assert len({state.alpha for state in states}) == 4
     with pytest.raises(InputError, match="sample, map, fixed"):
         make_kfa(alpha_mode="learn")
 
 
 def test_fixed_weights_stay_fixed():
-    model, items = make_kfa(fixed_weights=True, shrinkage_delay=0), make_items()
+    model, items = make_kfa(fixed_weights=True, delay=0), make_items()
     states, _ = run(model, items, model.start("random", items, 1), 5)
     np.testing.assert_array_equal(states[-1].weights, 1.0)
     assert not states[-1].log_delta.any()
@@ -110,13 +158,14 @@ def test_ranks():
     np.testing.assert_array_equal(kfa.ranks(kfa.start("random", items, 1)), 1)
 
 
+@pytest.mark.parametrize("n_regions", [1, 2])
 @pytest.mark.parametrize("make", [make_kfa, make_bpfa])
-def test_one_atom_one_item_nothing_observed(make):
+def test_one_atom_one_item_nothing_observed(make, n_regions):
     """The smallest worlds run, on their priors alone."""
     values = np.zeros((2, 3, 2))
     observed = np.zeros(values.shape, bool)
     observed[0, 0, 0] = True
-    items = Items.from_matrix(values, observed)
+    items = with_regions(Items.from_matrix(values, observed), n_regions)
     model = make(n_atoms=1)
     states, codes = run(model, items, model.start("random", items, 1), 50)
     assert all(np.isfinite(value).all() for value in states[-1])

@@ -1,98 +1,99 @@
-"""Putting items back together, against naive loops."""
-
-import math
+"""Putting items back together, against plain sums over all draws. Who makes the slabs: tests/gibbs/test_slabs."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kruskal.patches import RunningMoments, Slab, cover, cut, item_weights, scatter
+from kruskal.patches import RunningMoments, Slab
 from kruskal.patches.assemble import OPINION_SHARE
-from tests.gibbs.worlds import codes_of
-from tests.patches.test_grid import grids
 
 
-def naive(items, codes, dictionary, weights, size):
-    """(sum v Dw, sum v (Dw)^2, sum v) for every entry of the array."""
-    total, square, covered = np.zeros(size), np.zeros(size), np.zeros(size)
-    for n in range(items.n_items):
-        item = codes[n] @ dictionary
-        for i, offset in enumerate(items.offset):
-            at = items.origin[n] + offset
-            total[at] += weights[n] * item[i]
-            square[at] += weights[n] * item[i] ** 2
-            covered[at] += weights[n]
-    return total, square, covered
+def draws_of(random, n_draws, size, n_items=5):
+    """(w, m, v), each (draws, items, entries): weights, means and variances; an item covers a part only.
+
+    The first entry is covered by no item at all, the second by one item, always with the same weight.
+    """
+    weight = random.gamma(2.0, size=(n_draws, n_items, size)) * (random.random((n_items, size)) < 0.6)
+    weight[:, :, :2] = 0.0
+    weight[:, 0, 1] = 3.0
+    mean = 5.0 + random.standard_normal((n_draws, 1, size)) + 0.3 * random.standard_normal(weight.shape)
+    return weight, mean, random.gamma(1.0, size=weight.shape)
 
 
-@given(grid=grids(), seed=st.integers(0, 1000))
+def slabs_of(weight, mean, variance, random):
+    """The slabs of one draw: items in turn, in overlapping pieces of the array."""
+    size = weight.shape[1]
+    slabs = []
+    for w, m, v in zip(weight, mean, variance):
+        first, stop = np.nonzero(w)[0][[0, -1]] if w.any() else (0, 0)
+        first = int(random.integers(0, first + 1))
+        here = slice(first, int(random.integers(stop + 1, size + 1)))
+        slabs.append(Slab(first, w[here], (w * m)[here], (w * (m**2 + v))[here]))
+    return slabs
+
+
+@given(seed=st.integers(0, 1000), n_draws=st.integers(1, 12))
 @settings(max_examples=40, deadline=None)
-def test_scatter_and_cover(grid, seed):
-    """All items at once, and in two parts whose slabs are added."""
+def test_running_moments(seed, n_draws):
+    """Mean, variance from draw to draw and spread of the items, all weighted."""
     random = np.random.default_rng(seed)
-    size = math.prod(grid.array_shape)
-    items = cut(np.zeros(grid.array_shape), None, grid)
-    dictionary = random.standard_normal((3, len(items.offset)))
-    codes = random.standard_normal((items.n_items, 3)) * (random.random((items.n_items, 3)) < 0.6)
-    weights = random.random(items.n_items)
-    total, square, covered = naive(items, codes, dictionary, weights, size)
-    np.testing.assert_allclose(cover(items, weights, size), covered, rtol=1e-12)
-    half = items.n_items // 2
-    parts = [slice(0, half), slice(half, None)] if half else [slice(None)]
-    sums, squares = np.zeros(size), np.zeros(size)
-    for part in parts:
-        shard = items._replace(origin=items.origin[part])
-        slab = scatter(shard, codes_of(codes[part]), dictionary, weights[part])
-        sums[slab.first : slab.first + len(slab.total)] += slab.total
-        squares[slab.first : slab.first + len(slab.square)] += slab.square
-    np.testing.assert_allclose(sums, total, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(squares, square, rtol=1e-10, atol=1e-12)
-
-
-def test_an_item_without_observed_entries_counts_next_to_nothing():
-    weights = item_weights(np.array([0, 1, 64]))
-    np.testing.assert_array_equal(weights[1:], [1.0, 64.0])
-    assert 0.0 < weights[0] < 1e-3
-
-
-def slabs_of(draw, square, rng):
-    """The same sums in overlapping slabs."""
-    size = len(draw)
-    share = rng.random(size)
-    middle = size // 2
-    return [
-        Slab(0, draw * share, square * share),
-        Slab(middle, (draw * (1 - share))[middle:], (square * (1 - share))[middle:]),
-        Slab(0, (draw * (1 - share))[:middle], (square * (1 - share))[:middle]),
-    ]
-
-
-@pytest.mark.parametrize("n_draws", [1, 2, 17])
-def test_running_moments(n_draws):
-    random = np.random.default_rng(n_draws)
-    covered = np.array([2.0, 1.0, 0.5, 3.0, 0.0, 1.0])
-    draws = random.standard_normal((n_draws, 6)) * covered + 1e3 * covered
-    squares = draws**2 / np.maximum(covered, 1e-9) + random.random((n_draws, 6)) * covered
-    moments = RunningMoments.zero(6)
-    for draw, square in zip(draws, squares):
-        moments = moments.with_draw(slabs_of(draw, square, random), covered)
-    divided = np.where(covered > 0, covered, 1.0)
-    averages = draws / divided
+    size = 9
+    weight, mean, variance = draws_of(random, n_draws, size)
+    moments = RunningMoments.zero(size)
+    for parts in zip(weight, mean, variance):
+        moments = moments.with_draw(slabs_of(*parts, random))
+    together = weight.sum(axis=(0, 1))
+    covered = together > 0.0
+    divided = np.where(covered, together, 1.0)
+    average = (weight * mean).sum(axis=(0, 1)) / divided
+    per_draw = weight.sum(axis=1)
+    of_draw = (weight * mean).sum(axis=1) / np.where(per_draw > 0.0, per_draw, 1.0)
+    between = (per_draw * (of_draw - average) ** 2).sum(axis=0) / divided * n_draws / max(1, n_draws - 1)
+    around = weight * ((mean - average) ** 2 + variance)
+    spread = np.maximum(around.sum(axis=(0, 1)) / divided - between, 0.0)
     assert moments.draws == n_draws
-    np.testing.assert_allclose(moments.mean, averages.mean(axis=0), rtol=1e-12)
-    expected = averages.var(axis=0, ddof=1) if n_draws > 1 else np.zeros(6)
-    np.testing.assert_allclose(moments.draw_variance(), expected, rtol=1e-6, atol=1e-9)
-    second = (squares / divided).mean(axis=0)
-    np.testing.assert_allclose(moments.square, second, rtol=1e-12)
-    spread = np.maximum(second - averages.mean(axis=0) ** 2 - expected, 0.0)
-    np.testing.assert_allclose(moments.variance(), expected + OPINION_SHARE * spread, rtol=1e-6, atol=1e-6)
-    assert moments.mean[4] == 0.0  # covered by nothing
+    np.testing.assert_allclose(moments.weight, together, rtol=1e-12)
+    np.testing.assert_allclose(moments.mean(), average, rtol=1e-12)
+    np.testing.assert_allclose(moments.draw_variance(), between, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(moments.variance(), between + OPINION_SHARE * spread, rtol=1e-9, atol=1e-12)
+    assert moments.mean()[0] == moments.variance()[0] == 0.0  # covered by nothing
+    if n_draws > 1:  # equal weights: what everybody calls the variance
+        np.testing.assert_allclose(moments.draw_variance()[1], mean[:, 0, 1].var(ddof=1), rtol=1e-9)
+
+
+def test_one_draw_has_no_variance_from_draw_to_draw():
+    """What is left is the share of the spread of its items."""
+    weight, mean, variance = np.array([1.0, 3.0]), np.array([2.0, 4.0]), np.array([0.5, 0.1])
+    slab = Slab(0, *(np.array([total.sum()]) for total in (weight, weight * mean, weight * (mean**2 + variance))))
+    moments = RunningMoments.zero(1).with_draw([slab])
+    np.testing.assert_array_equal(moments.draw_variance(), 0.0)
+    assert moments.mean()[0] == 3.5
+    spread = (1.0 * (1.5**2 + 0.5) + 3.0 * (0.5**2 + 0.1)) / 4.0
+    assert moments.variance()[0] == pytest.approx(OPINION_SHARE * spread, rel=1e-14)
+
+
+def test_moments_are_not_changed_by_a_draw():
+    moments = RunningMoments.zero(3)
+    later = moments.with_draw([Slab(1, np.ones(2), np.ones(2), np.ones(2))])
+    assert moments.draws == 0 and not moments.weight.any() and later.draws == 1
+    assert later.with_draw([]).draws == 2  # nothing covered: nothing changes
+    np.testing.assert_array_equal(later.with_draw([]).mean(), later.mean())
+
+
+def test_far_from_zero():
+    """The variance from draw to draw does not suffer when the mean is large."""
+    random = np.random.default_rng(1)
+    values = 1e6 + random.standard_normal(200)
+    moments = RunningMoments.zero(1)
+    for value in values:
+        moments = moments.with_draw([Slab(0, np.array([2.0]), np.array([2.0 * value]), np.array([2.0 * value**2]))])
+    assert moments.draw_variance()[0] == pytest.approx(values.var(ddof=1), rel=1e-6)
 
 
 def test_variance_is_never_negative():
     """Rounding of square - mean^2 must not make it so."""
     moments = RunningMoments.zero(1)
     for _ in range(10):
-        moments = moments.with_draw([Slab(0, np.array([0.1]), np.array([0.1**2]))], np.ones(1))
+        moments = moments.with_draw([Slab(0, np.array([1.0]), np.array([0.1]), np.array([0.1**2]))])
     assert moments.variance()[0] >= 0.0

@@ -54,6 +54,80 @@ def test_every_entry_is_covered(grid):
     assert len(covered) == math.prod(grid.array_shape)
 
 
+def blocks_along_axes(grid, region):
+    """For every axis the block of each corner along it; fails unless regions are products of such blocks."""
+    table = region.reshape([len(starts) for starts in grid.corners()]).astype(np.int64)
+    counts, blocks = [], []
+    for axis in range(table.ndim):
+        line = np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1)[:, 0]
+        blocks.append(np.unique(line, return_inverse=True)[1])
+        counts.append(blocks[-1].max() + 1)
+    product = np.zeros((1,) * table.ndim, np.int64)
+    for axis, (block, count) in enumerate(zip(blocks, counts)):
+        product = product * count + block.reshape([-1 if i == axis else 1 for i in range(table.ndim)])
+    np.testing.assert_array_equal(table, product)
+    return blocks
+
+
+@given(grid=grids(), most=st.integers(1, 70))
+@settings(max_examples=150, deadline=None)
+def test_regions(grid, most):
+    """Blocks of neighbouring patches: as many as allowed, a power of two, none empty, all of about one size."""
+    region = grid.regions(most)
+    n_regions = int(region.max()) + 1
+    assert region.shape == (grid.n_items,) and region.dtype == np.uint16
+    assert n_regions <= most and n_regions & (n_regions - 1) == 0
+    assert (np.bincount(region) > 0).all()
+    blocks = blocks_along_axes(grid, region)
+    for block in blocks:
+        assert (np.diff(block) >= 0).all()
+        sizes = np.bincount(block)
+        assert sizes.max() - sizes.min() <= 1
+    if 2 * n_regions <= most:  # more would be allowed: no axis can be halved any more
+        assert all(len(block) < 2 * (block.max() + 1) for block in blocks)
+
+
+@given(grid=grids())
+@settings(max_examples=40, deadline=None)
+def test_one_region_and_more_regions_than_patches(grid):
+    np.testing.assert_array_equal(grid.regions(1), 0)
+    sizes = np.bincount(grid.regions(10_000))
+    assert len(sizes) <= grid.n_items and sizes.min() >= 1
+    assert sizes.max() <= 2 ** len(grid.array_shape)  # two patches at most along each axis: 3 are cut into 2 and 1
+
+
+@pytest.mark.parametrize(
+    "array, patch, most, blocks",
+    [
+        ((200,), (8,), 7, (4,)),
+        ((64, 64), (8, 8), 64, (8, 8)),
+        ((64, 64), (8, 8), 63, (8, 4)),
+        ((64, 64), (8, 8), 3, (2, 1)),
+        ((30, 200), (8, 8), 8, (1, 8)),
+        ((100, 100, 3), (8, 8, 3), 16, (4, 4, 1)),
+        ((40, 40, 10), (4, 4, 4), 8, (4, 2, 1)),
+        ((9, 8, 7, 6), (4, 4, 4, 4), 8, (2, 2, 2, 1)),
+        ((4, 4, 4, 4, 4), (2, 2, 2, 2, 2), 32, (2, 2, 2, 2, 2)),
+    ],
+)
+def test_the_longest_side_is_halved_first(array, patch, most, blocks):
+    grid = Grid.over(array, patch, 1)
+    found = blocks_along_axes(grid, grid.regions(most))
+    assert tuple(block.max() + 1 for block in found) == blocks
+
+
+def test_items_know_their_regions():
+    """`cut` numbers them; a part of the items keeps the numbers, a matrix has one region."""
+    grid = Grid.over((12, 12), (3, 3), 1)
+    items = cut(np.zeros((12, 12)), None, grid, regions=4)
+    np.testing.assert_array_equal(items.region, grid.regions(4))
+    assert items.n_regions == 4 and cut(np.zeros((12, 12)), None, grid).n_regions == 1
+    part = items.part(30, 60)
+    np.testing.assert_array_equal(part.region, items.region[30:60])
+    np.testing.assert_array_equal(part.origin, items.origin[30:60])
+    assert Items.from_matrix(np.zeros((4, 3))).n_regions == 1
+
+
 def test_one_stride_goes_for_every_axis():
     assert Grid.over((9, 8), (3, 3), 2) == Grid.over((9, 8), (3, 3), (2, 2))
 

@@ -28,11 +28,15 @@ OPTION_OF = {
     "noise": "--noise",
     "patch_shape": "--patch",
     "rank": "--rank",
+    "regions": "--regions",
     "seed": "--seed",
+    "setting": "--setting",
+    "sparsity": "--sparsity",
     "start": "--start",
     "stride": "--stride",
     "sweeps": "--sweeps",
     "threads": "--threads",
+    "time_budget": "--time-budget",
     "usage_prior": "--usage-prior",
 }
 """The option behind an argument of the library."""

@@ -30,6 +30,13 @@ class Start(StrEnum):
     random = "random"
 
 
+class Setting(StrEnum):
+    """Which defaults a run starts from."""
+
+    default = "default"
+    paper = "paper"
+
+
 class Codes(StrEnum):
     """How the codes are drawn: z with s integrated out, or the paper's form."""
 

@@ -51,6 +51,13 @@ def restore(
         typer.Option(metavar="NAME", help="Name of the array inside the mask file.", rich_help_panel=INPUT),
     ] = None,
     key: options.KeyName = None,
+    setting: Annotated[
+        options.Setting,
+        typer.Option(
+            help="Our defaults, or the paper's patch, prior, rank and number of samples.",
+            rich_help_panel=MODEL,
+        ),
+    ] = options.Setting.default,
     model: Annotated[
         options.Model,
         typer.Option(help="Kruskal atoms (kfa) or free atoms (bpfa).", rich_help_panel=MODEL),
@@ -100,12 +107,41 @@ def restore(
             rich_help_panel=MODEL,
         ),
     ] = None,
+    sparsity: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="The prior's B per patch instead: 0 is the paper's, larger is sparser.",
+            show_default=FROM_ARRAY,
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    regions: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Regions of the array with a usage of their own; 1 is the paper's model.",
+            show_default="up to 64",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    auto: Annotated[
+        bool | None,
+        typer.Option(
+            "--auto/--no-auto",
+            help="Test patch, sparsity and rank in short pilot runs that predict hidden entries.",
+            show_default="when none of the three is given",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
     codes: Annotated[
         options.Codes, typer.Option(help="How the codes are drawn.", rich_help_panel=MODEL)
     ] = options.Codes.collapsed,
     sweeps: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Number of Gibbs sweeps.", show_default="100", rich_help_panel=RUN),
+        typer.Option(
+            metavar="N", help="Number of Gibbs sweeps.", show_default="60 or 100", rich_help_panel=RUN
+        ),
     ] = None,
     burn_in: Annotated[
         int | None,
@@ -114,6 +150,20 @@ def restore(
             help="Sweeps that are not kept.",
             show_default="half of --sweeps",
             rich_help_panel=RUN,
+        ),
+    ] = None,
+    until_converged: Annotated[
+        bool,
+        typer.Option(
+            "--until-converged",
+            help="Stop when more sweeps no longer matter; --sweeps (then 500) and --burn-in are limits.",
+            rich_help_panel=RUN,
+        ),
+    ] = False,
+    time_budget: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S", help="Stop the sweeps after so many seconds; not repeatable.", rich_help_panel=RUN
         ),
     ] = None,
     start: Annotated[
@@ -178,6 +228,7 @@ def restore(
 ) -> None:
     """Parse the options of inpaint and denoise and run."""
     settings: dict[str, Any] = {
+        "setting": setting.value,
         "model": model.value,
         "patch_shape": None if patch is None else options.parse_shape(patch, "--patch"),
         "stride": None if stride is None else options.parse_stride(stride),
@@ -186,6 +237,11 @@ def restore(
         "rank": options.parse_rank(rank),
         "alpha": options.parse_alpha(alpha),
         "usage_prior": None if usage_prior is None else options.parse_pair(usage_prior, "--usage-prior"),
+        "sparsity": None if sparsity is None else options.not_negative(sparsity, "--sparsity"),
+        "regions": options.at_least(regions, 1, "--regions"),
+        "auto": auto,
+        "until_converged": until_converged,
+        "time_budget": time_budget,
         "codes": codes.value,
         "sweeps": options.at_least(sweeps, 1, "--sweeps"),
         "burn_in": options.at_least(burn_in, 0, "--burn-in"),

@@ -1,11 +1,13 @@
 """A chain under way: global state, kept draws and trace, advanced sweep by sweep."""
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from kruskal.gibbs.codes import atom_products
 from kruskal.gibbs.local import Codes, Shard
 from kruskal.gibbs.slabs import expect_items
 from kruskal.models import Engine, Global, Model
@@ -24,6 +26,8 @@ class Progressed(NamedTuple):
     moments : running moments of the reassembled array over the kept draws, in scaled units
     usage : (K,) sum over the kept draws of the number of items that use each atom
     trace : (done, len(TRACED)) one row per sweep
+    checked_draws, checked : number of kept draws and estimate when it was last looked at for convergence
+    shift : how far it had moved then since the look before, as a part of its std; infinite before two looks
     """
 
     done: int
@@ -32,6 +36,9 @@ class Progressed(NamedTuple):
     moments: RunningMoments
     usage: np.ndarray
     trace: np.ndarray
+    checked_draws: int
+    checked: np.ndarray
+    shift: float
 
 
 @dataclass
@@ -41,13 +48,10 @@ class Chain:
     model: Model
     engine: Engine
     seed: int
-    burn_in: int
     now: Progressed
 
     @classmethod
-    def begin(
-        cls, model: Model, engine: Engine, items: Items, start: str, seed: int, burn_in: int
-    ) -> "Chain":
+    def begin(cls, model: Model, engine: Engine, items: Items, start: str, seed: int) -> "Chain":
         """A chain at its start: no sweep made."""
         first = Progressed(
             done=0,
@@ -56,8 +60,11 @@ class Chain:
             moments=RunningMoments.zero(len(items.flat)),
             usage=np.zeros(model.n_atoms),
             trace=np.zeros((0, len(TRACED))),
+            checked_draws=0,
+            checked=np.zeros(0),
+            shift=math.inf,
         )
-        return cls(model, engine, seed, burn_in, first)
+        return cls(model, engine, seed, first)
 
     @property
     def done(self) -> int:
@@ -73,8 +80,8 @@ class Chain:
         """The trace by name: one value per sweep."""
         return dict(zip(TRACED, self.now.trace.T))
 
-    def advance(self) -> None:
-        """Make one sweep; keep the draw if burn-in is over.
+    def advance(self, keep: bool) -> None:
+        """Make one sweep, and keep the draw or not.
 
         Either all of it happens or, when interrupted, none: codes are replaced by a sweep, never changed, so
         those from before can be put back, and the rest is replaced by one assignment.
@@ -83,11 +90,12 @@ class Chain:
         try:
             state, report = self.model.sweep(before.state, self.engine, self.seed, before.done + 1)
             moments, usage = before.moments, before.usage
-            if before.done >= self.burn_in:
+            if keep:
                 dictionary = state.dictionary.astype(self.engine.dtype)
                 expected = partial(
-                    expect_items, dictionary=dictionary, code_precision=state.code_precision,
-                    noise_precision=state.noise_precision,
+                    expect_items, dictionary=dictionary,
+                    products=atom_products(dictionary, self.engine.complete),
+                    code_precision=state.code_precision, noise_precision=state.noise_precision,
                 )  # fmt: skip
                 moments, usage = moments.with_draw(self.engine.map(expected)), usage + report.counts
             row = {
@@ -103,9 +111,31 @@ class Chain:
             self.engine.drain()
             self.engine.put_codes(before.codes)
             raise
-        self.now = Progressed(before.done + 1, state, codes, moments, usage, trace)
+        self.now = before._replace(
+            done=before.done + 1, state=state, codes=codes, moments=moments, usage=usage, trace=trace
+        )
+
+    def look(self) -> None:
+        """Compare the estimate with what it was at the last look, once half as many draws again are kept."""
+        now = self.now
+        if now.moments.draws < next_check(now.checked_draws):
+            return
+        estimate, shift = now.moments.mean(), math.inf
+        if now.checked_draws > 0:
+            shift = estimate_shift(estimate, now.checked, np.sqrt(now.moments.variance()))
+        self.now = now._replace(checked_draws=now.moments.draws, checked=estimate, shift=shift)
+
+
+def next_check(draws: int) -> int:
+    """Number of draws at which the estimate is compared with that of now: half as many again, at least 10."""
+    return max(10, -(-3 * draws // 2))
+
+
+def estimate_shift(new: np.ndarray, old: np.ndarray, std: np.ndarray) -> float:
+    """Root mean square of the change of the estimate, as a part of that of its std."""
+    spread = math.sqrt(float((std**2).mean()))
+    return math.sqrt(float(((new - old) ** 2).mean())) / spread if spread > 0.0 else 0.0
 
 
 def _codes_of(shard: Shard) -> Codes:
     return shard.codes
-

@@ -27,7 +27,7 @@ from kruskal.gibbs.local import Codes
 from kruskal.models import Global
 from kruskal.patches import RunningMoments
 
-FORMAT = 1
+FORMAT = 2
 _HEADER, _INPUT, _LOCK = "state.json", "input.npz", "lock"
 _OURS = re.compile(r"input\.npz|job\.json|lock|state-\d{6}\.npz|\.kruskal-.*")
 _MOMENTS = ("weight", "total", "square", "deviation")
@@ -95,6 +95,7 @@ def save(directory: Path, chain: Chain, settings: dict[str, Any]) -> None:
     arrays |= {f"codes_{key}": np.concatenate(parts) for key, parts in zip(Codes._fields, zip(*now.codes))}
     arrays |= {f"moments_{key}": getattr(now.moments, key) for key in _MOMENTS}
     arrays |= {"moments_draws": now.moments.draws, "usage": now.usage, "trace": now.trace}
+    arrays |= {"checked_draws": now.checked_draws, "checked": now.checked, "shift": now.shift}
     with atomic_path(directory / name) as temporary:
         np.savez(temporary, **arrays)
     _write_header(directory, {"settings": settings, "done": now.done, "state": name})
@@ -132,6 +133,9 @@ def restore(directory: Path, header: dict[str, Any], chain: Chain) -> None:
             RunningMoments(int(arrays["moments_draws"]), *(arrays[f"moments_{key}"] for key in _MOMENTS)),
             arrays["usage"],
             arrays["trace"],
+            int(arrays["checked_draws"]),
+            arrays["checked"],
+            float(arrays["shift"]),
         )
         _check(saved, chain)
     chain.go_on_from(saved)
@@ -144,8 +148,7 @@ def _check(saved: Progressed, chain: Chain) -> None:
         shapes = np.asarray(one).shape, np.asarray(other).shape
         if shapes[0] != shapes[1]:
             raise ValueError(f"{name} has shape {shapes[0]} instead of {shapes[1]}")
-    kept = max(0, saved.done - chain.burn_in)
-    if saved.trace.shape != (saved.done, len(TRACED)) or saved.moments.draws != kept:
+    if saved.trace.shape != (saved.done, len(TRACED)) or not 0 <= saved.moments.draws <= saved.done:
         raise ValueError("the number of sweeps and what was kept of them do not agree")
     if saved.moments.weight.shape != first.moments.weight.shape:
         raise ValueError("the state belongs to another array")

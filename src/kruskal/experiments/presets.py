@@ -7,7 +7,6 @@ from kruskal.errors import InputError
 
 SETTINGS = ("paper", "default")
 MODELS = ("kfa", "bpfa")
-PAPER_SWEEPS, PAPER_BURN_IN = 150, 40
 
 
 def options_for(
@@ -21,8 +20,10 @@ def options_for(
 ) -> dict[str, Any]:
     """The options of `kruskal.inpaint` without seed, threads and progress, as plain JSON values.
 
-    "paper" is the paper's model, patch, K, R, stride and number of samples with its flat prior of the usage;
-    the start is ours, as the paper's random one needs a longer chain, and it is the same for both models.
+    "paper" is the paper's model, patch, K, R, stride and number of samples with its flat prior of the usage
+    (`kruskal.inpaint` knows this setting by name). The start is ours, as the paper's random one needs a
+    longer chain, the codes of an item are drawn jointly, and overlapping patches are weighted by their
+    precision: for both models alike.
     "default" gives nothing but the model: all that follows is chosen from the data. The keyword arguments are
     what the paper says of the experiment; "default" ignores them.
 
@@ -36,13 +37,10 @@ def options_for(
     if setting == "default":
         return {"model": model}
     options: dict[str, Any] = {
+        "setting": "paper",
         "model": model,
         "patch_shape": list(patch_shape),
         "stride": stride if isinstance(stride, int) else list(stride),
         "n_atoms": n_atoms,
-        "sweeps": PAPER_SWEEPS,
-        "burn_in": PAPER_BURN_IN,
-        "usage_prior": [float(n_atoms), 1.0],
-        "start": "pca",
     }
     return options | {"rank": rank} if model == "kfa" else options

@@ -41,6 +41,7 @@ class CodeModel(NamedTuple):
     gram : (K, K') D^T D in the data's precision (used by complete data only, else (0, 0))
     log_odds : (G, K) float64 logit pi_kg of each region
     code_precision, noise_precision : gamma_s, gamma_eps
+    products : (K, K) D^T D in float64, from `atom_products`
     """
 
     dictionary: np.ndarray
@@ -49,6 +50,7 @@ class CodeModel(NamedTuple):
     log_odds: np.ndarray
     code_precision: float
     noise_precision: float
+    products: np.ndarray
 
 
 class CodeDraw(NamedTuple):
@@ -60,12 +62,24 @@ class CodeDraw(NamedTuple):
 
 
 def code_model(dictionary, log_odds, code_precision, noise_precision, dtype, complete) -> CodeModel:
-    """Cast the global state once for all items; ``dictionary`` (K, P) float64, ``log_odds`` (G, K) logit pi."""
+    """Cast the global state once for all items: ``dictionary`` (K, P), ``log_odds`` (G, K) logit pi."""
     atoms = np.ascontiguousarray(dictionary, dtype=dtype)
     columns = np.zeros((atoms.shape[1], padded(len(atoms))), dtype)
     columns[:, : len(atoms)] = atoms.T
     gram = atoms @ columns if complete else np.zeros((0, 0), dtype)
-    return CodeModel(atoms, columns, gram, log_odds, float(code_precision), float(noise_precision))
+    return CodeModel(
+        atoms, columns, gram, log_odds, float(code_precision), float(noise_precision),
+        atom_products(atoms, complete),
+    )  # fmt: skip
+
+
+def atom_products(dictionary: np.ndarray, complete: bool) -> np.ndarray:
+    """(K, K) products of atoms, exact but for float64, of complete data; (0, 0) of masked data.
+
+    Rounded to single precision they would spoil the joint draw of codes of similar atoms.
+    """
+    atoms = dictionary.astype(np.float64)
+    return atoms @ atoms.T if complete else np.zeros((0, 0))
 
 
 def draw_codes(shard: Shard, model: CodeModel, seed: int, sweep: int, collapsed: bool = True) -> CodeDraw:
@@ -86,7 +100,8 @@ def draw_codes(shard: Shard, model: CodeModel, seed: int, sweep: int, collapsed:
         else:
             draw = sweep_masked
         squares = draw(
-            items.flat, items.origin, items.offset, items.region, shard.entry_start, shard.entry, *old, *model, address,
+            items.flat, items.origin, items.offset, items.region, shard.entry_start, shard.entry, *old,
+            *model[:-1], address,  # the products are for the joint draw of the slabs
             start, atom, value, shard.residual,
         )  # fmt: skip
         if squares >= 0.0:

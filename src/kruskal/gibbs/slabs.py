@@ -5,8 +5,8 @@ With A the atoms in use (z = 1), D_A their entries and omega the mask,
     s_A ~ N(m_A, Lambda^-1),  Lambda = gamma_s I + gamma_eps D_A^T diag(omega) D_A,
     m_A = gamma_eps Lambda^-1 D_A^T (omega o x)
 
-Two uses. `draw_slabs` draws s_A anew after the pass over (z, s): one at a time, the values of similar atoms creep.
-`expect_items` gives, for the kept draws, the mean of the item over s_A and its variance at every entry p,
+Two uses. `draw_slabs` draws s_A anew after the pass over (z, s): one at a time, the values of similar atoms
+creep. `expect_items` gives, for the kept draws, the mean of the item over s_A and its variance at entry p,
 
     mean_p = d_p^T m_A,   v_p = d_p^T Lambda^-1 d_p,
 
@@ -28,6 +28,7 @@ from kruskal.random.philox import philox
 
 _JOINT_SLABS = int(Stream.JOINT_SLABS)
 _LANES = 8  # float64 in a vector: rows are padded to it, so that loops have no remainder
+_ROWS = 4  # rows that are worked on at once
 
 
 def draw_slabs(shard: Shard, model, drawn: CodeDraw, seed: int, sweep: int) -> CodeDraw:
@@ -41,23 +42,31 @@ def draw_slabs(shard: Shard, model, drawn: CodeDraw, seed: int, sweep: int) -> C
     value = np.empty_like(codes.value)
     squares = _draw(
         items.flat, items.origin, items.offset, shard.entry_start, shard.entry, codes.start, codes.atom,
-        model.dictionary, model.code_precision, model.noise_precision, (*key_of(seed), sweep, shard.first),
-        _most_active(codes), value, shard.residual,
+        model.dictionary, model.products, model.code_precision, model.noise_precision,
+        (*key_of(seed), sweep, shard.first), _most_active(codes), value, shard.residual,
     )  # fmt: skip
     shard.codes = Codes(codes.start, codes.atom, value)
     _, code_squares = count_codes(shard.codes, items.region, *model.log_odds.shape)
     return CodeDraw(drawn.counts, code_squares, squares)
 
 
-def expect_items(shard: Shard, dictionary: np.ndarray, code_precision: float, noise_precision: float) -> Slab:
-    """Weighted sums over a shard's items of their means given z; see `kruskal.patches.Slab`."""
+def expect_items(
+    shard: Shard, dictionary: np.ndarray, products: np.ndarray, code_precision: float, noise_precision: float
+) -> Slab:
+    """Weighted sums over a shard's items of their means given z; see `kruskal.patches.Slab`.
+
+    Parameters
+    ----------
+    dictionary : (K, P) in the data's precision;  products : from `kruskal.gibbs.codes.atom_products`
+    """
     items, codes = shard.items, shard.codes
     first = int(items.origin.min())
     size = int(items.origin.max()) + int(items.offset[-1]) + 1 - first
     weight, total, square = np.zeros(size), np.zeros(size), np.zeros(size)
     _expect(
         items.flat, items.origin, items.offset, shard.entry_start, shard.entry, codes.start, codes.atom,
-        dictionary, code_precision, noise_precision, _most_active(codes), first, weight, total, square,
+        dictionary, products, code_precision, noise_precision, _most_active(codes), first,
+        weight, total, square,
     )  # fmt: skip
     return Slab(first, weight, total, square)
 
@@ -68,15 +77,15 @@ def _most_active(codes: Codes) -> int:
 
 @kernel
 def _draw(
-    flat, origin, offset, entry_start, entry, code_start, code_atom, dictionary, gamma_s, gamma_eps, address,
-    most, value, residual,
+    flat, origin, offset, entry_start, entry, code_start, code_atom, dictionary, products, gamma_s, gamma_eps,
+    address, most, value, residual,
 ):  # fmt: skip
     key_0, key_1, sweep, first_item = address
     complete = entry_start.shape[0] == 1
-    atoms = np.zeros((most, _padded(offset.shape[0])))
+    atoms = np.zeros((most + _ROWS, _padded(offset.shape[0])))
     data = np.zeros(atoms.shape[1])
-    factor = np.zeros((most, _padded(most)))
-    slab = np.zeros(factor.shape[1])
+    factor = np.zeros((most + _ROWS, _padded(most + 1)))
+    slab = np.zeros(most)
     squares = 0.0
     for n in range(origin.shape[0]):
         begin, active = code_start[n], code_start[n + 1] - code_start[n]
@@ -84,15 +93,15 @@ def _draw(
             flat, origin[n], offset, entry_start, entry, n, complete, dictionary, code_atom, begin, active,
             data, atoms,
         )  # fmt: skip
-        _factorise(atoms, data, active, seen, gamma_s, gamma_eps, factor, slab)
+        _set_products(atoms, products, code_atom, begin, active, seen, gamma_s, gamma_eps, factor)
+        _factorise(atoms, data, active, seen, gamma_eps, factor)
         for a in range(active):
             words = philox(a, first_item + n, sweep, _JOINT_SLABS, key_0, key_1)
-            slab[a] += normal(words[0], words[1])
+            slab[a] = factor[a, active] + normal(words[0], words[1])
         _solve_back(factor, active, slab)
         for a in range(active):
             value[begin + a] = slab[a]
-            drawn = float(value[begin + a])  # as it is stored
-            _subtract_from(data, atoms, a, drawn, seen)
+            _subtract_from(data, atoms, a, float(value[begin + a]), seen)  # the value as it is stored
         for j in range(seen):
             squares += data[j] * data[j]
         if not complete:
@@ -103,18 +112,19 @@ def _draw(
 
 @kernel
 def _expect(
-    flat, origin, offset, entry_start, entry, code_start, code_atom, dictionary, gamma_s, gamma_eps, most,
-    first, weight, total, square,
+    flat, origin, offset, entry_start, entry, code_start, code_atom, dictionary, products, gamma_s, gamma_eps,
+    most, first, weight, total, square,
 ):  # fmt: skip
     complete = entry_start.shape[0] == 1
     n_entries = offset.shape[0]
-    n_padded = _padded(n_entries)
-    atoms = np.zeros((most, n_padded))
-    data = np.zeros(n_padded)
-    factor = np.zeros((most, _padded(most)))
-    slab = np.zeros(factor.shape[1])
-    mean = np.empty(n_padded)
-    variance = np.empty(n_padded)
+    atoms = np.zeros((most + _ROWS, _padded(n_entries)))
+    data = np.zeros(atoms.shape[1])
+    factor = np.zeros((most + _ROWS, _padded(most + 1)))
+    slab = np.zeros(most)
+    # variances need no more than single precision
+    rows = np.zeros((most + _ROWS, (n_entries + 2 * _LANES - 1) // (2 * _LANES) * 2 * _LANES), np.float32)
+    mean = np.zeros(rows.shape[1])
+    variance = np.zeros(rows.shape[1], np.float32)
     noise = 1.0 / gamma_eps
     for n in range(origin.shape[0]):
         begin, active = code_start[n], code_start[n + 1] - code_start[n]
@@ -122,21 +132,19 @@ def _expect(
             flat, origin[n], offset, entry_start, entry, n, complete, dictionary, code_atom, begin, active,
             data, atoms,
         )  # fmt: skip
-        _factorise(atoms, data, active, seen, gamma_s, gamma_eps, factor, slab)
-        if not complete:
-            for a in range(active):
-                k = np.uint64(code_atom[begin + a])
-                for i in range(n_entries):
-                    atoms[a, i] = dictionary[k, i]
-        for i in range(n_padded):
+        _set_products(atoms, products, code_atom, begin, active, seen, gamma_s, gamma_eps, factor)
+        _factorise(atoms, data, active, seen, gamma_eps, factor)
+        for a in range(active):
+            slab[a] = factor[a, active]
+        _solve_back(factor, active, slab)
+        for i in range(mean.shape[0]):
             mean[i] = 0.0
             variance[i] = 0.0
-        for a in range(active):  # U^-T D_A, row by row
-            scale = 1.0 / factor[a, a]
-            _scale_row(atoms, a, 0, n_entries, scale)
-            _add_moments(atoms, a, slab[a], mean, variance)
-            for later in range(a + 1, active):
-                _subtract_row(atoms, later, a, factor[a, later], 0, n_entries)
+        for a in range(active):
+            _add_atom(dictionary, code_atom[begin + a], slab[a], rows, a, mean)
+            _subtract_rows(rows, factor, a, 0, rows.shape[1])
+            _scale_row(rows, a, 0, rows.shape[1], 1.0 / factor[a, a])
+            _add_squares(rows, a, variance)
         base = origin[n] - first
         for i in range(n_entries):
             at = base + offset[i]
@@ -181,72 +189,33 @@ def _gather_seen(
 
 
 @kernel
-def _factorise(atoms, data, active, seen, gamma_s, gamma_eps, factor, slab):
-    """factor = U with U^T U = Lambda (upper triangle, rows contiguous), slab = U^-T gamma_eps D_A^T x."""
+def _set_products(atoms, products, code_atom, begin, active, seen, gamma_s, gamma_eps, factor):
+    """Upper triangle of Lambda; complete data look the products of the atoms up."""
     for a in range(active):
-        for other in range(a, active):
-            factor[a, other] = gamma_eps * _row_product(atoms, a, atoms, other, seen)
+        if products.shape[0] > 0:
+            k = np.uint64(code_atom[begin + a])
+            for other in range(a, active):
+                factor[a, other] = gamma_eps * products[k, np.uint64(code_atom[begin + other])]
+        else:
+            for other in range(a, active, _ROWS):
+                _multiply(atoms, a, other, seen, gamma_eps, factor)
         factor[a, a] += gamma_s
-        slab[a] = gamma_eps * _product(atoms, a, data, seen)
+
+
+@kernel
+def _factorise(atoms, data, active, seen, gamma_eps, factor):
+    """Lambda in ``factor`` becomes U with U^T U = Lambda, followed by the column U^-T gamma_eps D_A^T x.
+
+    The right-hand side is one more column, so that it is solved for on the way.
+    """
     for a in range(active):
-        scale = 1.0 / math.sqrt(factor[a, a])
-        _scale_row(factor, a, a, active, scale)
-        slab[a] *= scale
-        for later in range(a + 1, active):
-            slab[later] -= factor[a, later] * slab[a]
-            _subtract_row(factor, later, a, factor[a, later], later, active)
-
-
-# The loops below take whole arrays and indices, never slices, and run over whole vectors: what they touch before the
-# diagonal or beyond the end is never read.
-
-
-@kernel
-def _row_product(one, a, other, b, size):
-    row, column = np.uint64(a), np.uint64(b)
-    total = 0.0
-    for j in range(_padded(size)):
-        total += one[row, np.uint64(j)] * other[column, np.uint64(j)]
-    return total
-
-
-@kernel
-def _product(rows, a, vector, size):
-    row = np.uint64(a)
-    total = 0.0
-    for j in range(_padded(size)):
-        total += rows[row, np.uint64(j)] * vector[np.uint64(j)]
-    return total
-
-
-@kernel
-def _scale_row(factor, a, first, size, scale):
-    row, start = np.uint64(a), np.uint64(first // _LANES * _LANES)
-    for i in range(_padded(size) - first // _LANES * _LANES):
-        factor[row, start + np.uint64(i)] *= scale
-
-
-@kernel
-def _subtract_row(factor, a, b, amount, first, size):
-    """factor[a] -= amount * factor[b] from the vector that holds ``first`` on."""
-    row, other, start = np.uint64(a), np.uint64(b), np.uint64(first // _LANES * _LANES)
-    for i in range(_padded(size) - first // _LANES * _LANES):
-        factor[row, start + np.uint64(i)] -= amount * factor[other, start + np.uint64(i)]
-
-
-@kernel
-def _subtract_from(data, rows, a, amount, size):
-    row = np.uint64(a)
-    for j in range(_padded(size)):
-        data[np.uint64(j)] -= amount * rows[row, np.uint64(j)]
-
-
-@kernel
-def _add_moments(rows, a, amount, mean, variance):
-    row = np.uint64(a)
-    for i in range(mean.shape[0]):
-        mean[i] += amount * rows[row, i]
-        variance[i] += rows[row, i] * rows[row, i]
+        factor[a, active] = gamma_eps * _product(atoms, a, data, seen)
+    width = _padded(active + 1)
+    for a in range(active):
+        # from the vector that holds the diagonal on; what lies before the diagonal is never read
+        start = a // _LANES * _LANES
+        _subtract_rows(factor, factor, a, start, width)
+        _scale_row(factor, a, start, width, 1.0 / math.sqrt(factor[a, a]))
 
 
 @kernel
@@ -257,3 +226,93 @@ def _solve_back(factor, active, slab):
         for later in range(a + 1, active):
             total -= factor[a, later] * slab[later]
         slab[a] = total / factor[a, a]
+
+
+# The loops below take whole arrays and indices, never slices (two atomic reference counts each), and run over
+# whole vectors: what they touch beyond the end is never read.
+
+
+@kernel
+def _multiply(atoms, a, other, size, scale, factor):
+    """factor[a, other + 0 .. 3] = scale * products of atom a with four others."""
+    row, next_0 = np.uint64(a), np.uint64(other)
+    next_1, next_2, next_3 = next_0 + np.uint64(1), next_0 + np.uint64(2), next_0 + np.uint64(3)
+    total_0 = total_1 = total_2 = total_3 = 0.0
+    for i in range(_padded(size)):
+        j = np.uint64(i)
+        here = atoms[row, j]
+        total_0 += here * atoms[next_0, j]
+        total_1 += here * atoms[next_1, j]
+        total_2 += here * atoms[next_2, j]
+        total_3 += here * atoms[next_3, j]
+    factor[row, next_0] = scale * total_0
+    last = np.uint64(factor.shape[1] - 1)
+    factor[row, min(next_1, last)] = scale * total_1
+    factor[row, min(next_2, last)] = scale * total_2
+    factor[row, min(next_3, last)] = scale * total_3
+
+
+@kernel
+def _product(rows, a, vector, size):
+    row = np.uint64(a)
+    total = 0.0
+    for i in range(_padded(size)):
+        j = np.uint64(i)
+        total += rows[row, j] * vector[j]
+    return total
+
+
+@kernel
+def _subtract_rows(rows, factor, a, first, stop):
+    """rows[a] -= sum_{b < a} factor[b, a] rows[b] for the columns first <= j < stop, four rows at a time."""
+    row, start = np.uint64(a), np.uint64(first)
+    b = 0
+    while b + _ROWS <= a:
+        row_0 = np.uint64(b)
+        row_1, row_2, row_3 = row_0 + np.uint64(1), row_0 + np.uint64(2), row_0 + np.uint64(3)
+        f_0, f_1 = rows.dtype.type(factor[row_0, row]), rows.dtype.type(factor[row_1, row])
+        f_2, f_3 = rows.dtype.type(factor[row_2, row]), rows.dtype.type(factor[row_3, row])
+        for i in range(stop - first):
+            j = start + np.uint64(i)
+            rows[row, j] -= (
+                f_0 * rows[row_0, j] + f_1 * rows[row_1, j] + f_2 * rows[row_2, j] + f_3 * rows[row_3, j]
+            )
+        b += _ROWS
+    while b < a:
+        row_0 = np.uint64(b)
+        f_0 = rows.dtype.type(factor[row_0, row])
+        for i in range(stop - first):
+            j = start + np.uint64(i)
+            rows[row, j] -= f_0 * rows[row_0, j]
+        b += 1
+
+
+@kernel
+def _scale_row(rows, a, first, stop, scale):
+    row, start, by = np.uint64(a), np.uint64(first), rows.dtype.type(scale)
+    for i in range(stop - first):
+        rows[row, start + np.uint64(i)] *= by
+
+
+@kernel
+def _subtract_from(data, rows, a, amount, size):
+    row = np.uint64(a)
+    for i in range(_padded(size)):
+        j = np.uint64(i)
+        data[j] -= amount * rows[row, j]
+
+
+@kernel
+def _add_atom(dictionary, k, amount, rows, a, mean):
+    """mean += amount * atom k; rows[a] = atom k."""
+    atom, row = np.uint64(k), np.uint64(a)
+    for i in range(dictionary.shape[1]):
+        mean[i] += amount * dictionary[atom, i]
+        rows[row, i] = dictionary[atom, i]
+
+
+@kernel
+def _add_squares(rows, a, variance):
+    row = np.uint64(a)
+    for i in range(variance.shape[0]):
+        variance[i] += rows[row, i] * rows[row, i]

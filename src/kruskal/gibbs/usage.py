@@ -60,7 +60,7 @@ def draw_usage(
     usage: Usage, counts: np.ndarray, sizes: np.ndarray, prior: UsagePrior,
     concentration_prior: GammaPrior, shared: bool, random: np.random.Generator,
 ) -> Usage:  # fmt: skip
-    """All of the usage given ``counts`` (G, K) of the items that use each atom and ``sizes`` (G,) of the regions.
+    """The usage given ``counts`` (G, K) of the items that use each atom and ``sizes`` (G,) of the regions.
 
     ``shared`` gives all regions one and the same pi, whatever their number.
     """
@@ -97,7 +97,7 @@ def move_means(
 ) -> np.ndarray:  # fmt: skip
     """One Metropolis step of logit eta_k for every atom, pi integrated out.
 
-    What is known of eta_k grows with the number of regions in which the atom is used; so does the step shrink.
+    What is known of eta_k grows with the number of regions that use the atom; so does the step shrink.
     """
     width = 2.0 / np.sqrt(1.0 + (counts > 0).sum(axis=0))
     old = np.log(mean) - np.log1p(-mean)

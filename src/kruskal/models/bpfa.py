@@ -16,7 +16,9 @@ class BPFA(FactorModel):
 
     def start(self, name: str, items: Items, seed: int) -> Global:
         """The global state in which a chain begins."""
-        return self.initial(gaussian_start(name, items, self.n_atoms, generator(seed, Stream.START, 0)), items)
+        return self.initial(
+            gaussian_start(name, items, self.n_atoms, generator(seed, Stream.START, 0)), items
+        )
 
     def ranks(self, state: Global, tolerance: float = 0.01) -> np.ndarray:
         """(K,) matrix rank of atoms of order 2 at a relative tolerance; -1 (not defined) for other orders."""

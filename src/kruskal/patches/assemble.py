@@ -35,7 +35,7 @@ class RunningMoments:
     ----------
     draws : number of draws added
     weight, total, square : (size,) sums over draws and items, see `Slab`
-    deviation : (size,) weighted sum over draws of squared deviations of the draw's overlap average (West 1979)
+    deviation : (size,) weighted sum over draws of squared deviations of the overlap average (West 1979)
     """
 
     draws: int
@@ -76,10 +76,10 @@ class RunningMoments:
     def variance(self) -> np.ndarray:
         """Variance of an entry: that of the overlap average plus `OPINION_SHARE` of the spread of the items.
 
-        Each covering item is one posterior opinion on the entry, with a variance of its own. Were the opinions
+        Each covering item is one posterior opinion on the entry, with a variance of its own. Were they
         independent, only the variance of their average would count (intervals far too short); were they one
-        and the same, their whole spread would (too long). The share in between was set once, on pictures from
-        scikit-image (docs/results.md).
+        and the same, their whole spread would (too long). The share in between was set once, on pictures
+        from scikit-image (docs/results.md).
         """
         average = self.draw_variance()
         spread = np.maximum(_ratio(self.square, self.weight) - self.mean() ** 2 - average, 0.0)

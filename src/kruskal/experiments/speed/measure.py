@@ -51,7 +51,7 @@ class TimedChain:
         self.report: SweepReport | None = None
         model = self._watched(problem.settings.build_model())
         # every draw is kept (burn-in 0), so that every sweep pays for its assembly
-        self.chain = Chain.begin(model, self.engine, problem.items, problem.settings.start, ENGINE_SEED, 0)
+        self.chain = Chain.begin(model, self.engine, problem.items, problem.settings.start, ENGINE_SEED)
         self.start_seconds = time.perf_counter() - began
         self.sweep_seconds: list[float] = []
         self.cpu_seconds: list[float] = []
@@ -61,7 +61,7 @@ class TimedChain:
         """Make one sweep and return the seconds of each phase."""
         self._spent = {}
         all_began, own_began, began = _machine_seconds(), time.process_time(), time.perf_counter()
-        self.chain.advance()
+        self.chain.advance(keep=True)
         seconds = time.perf_counter() - began
         self.sweep_seconds.append(seconds)
         self.cpu_seconds.append(time.process_time() - own_began)

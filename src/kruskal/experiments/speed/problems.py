@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.data import Corrupted, Scaling, corrupt, datasets, rough_noise
+from kruskal.data import Corrupted, Scaling, corrupt, datasets
+from kruskal.defaults import Look
 from kruskal.errors import InputError
 from kruskal.experiments.speed.plan import DAMAGE_SEED, ENGINE_SEED
 from kruskal.patches import Items, cut
@@ -117,12 +118,12 @@ def prepare(damaged: Corrupted, patch_shape: Sequence[int], n_atoms: int) -> Pro
     """What `kruskal.inpaint` does before its first sweep, for a damaged array."""
     values, observed = damaged
     scaling = Scaling.fit(values, observed)
-    noise = rough_noise(values, observed)
     settings = resolve(
         values.shape, patch_shape=patch_shape, stride=1, n_atoms=n_atoms, seed=ENGINE_SEED,
-        noise=None if noise is None else noise / scaling.scale,
+        look=Look.at(values, observed, scaling.scale),
     )  # fmt: skip
-    items = cut(scaling.forward(np.where(observed, values, 0)), observed, settings.grid)
+    scaled = scaling.forward(np.where(observed, values, 0))
+    items = cut(scaled, observed, settings.grid, settings.regions)
     return Problem(damaged, scaling, settings, items)
 
 

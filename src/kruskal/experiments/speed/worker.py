@@ -87,19 +87,20 @@ def quality(request: dict[str, Any]) -> dict[str, Any]:
     began = time.perf_counter()
     problem = prepare(damaged, plan.patch_shape, plan.n_atoms)
     curve: list[dict[str, float]] = []
-    draws: list[np.ndarray] = []
+    draws: list[tuple[np.ndarray, np.ndarray]] = []  # weighted sum and weight of each draw
     reached: dict[str, Any] | None = None
     with TimedChain(problem, request["threads"]) as timed:
         clock = time.perf_counter() - began
-        so_far = np.zeros(values.size)
+        so_far = np.zeros(values.size), np.zeros(values.size)
         for sweep in range(1, plan.quality_sweeps + 1):
             timed.advance()
             clock += timed.sweep_seconds[-1]
-            total = timed.chain.now.moments.mean * sweep
-            draws.append(total - so_far)
-            so_far = total
+            moments = timed.chain.now.moments
+            draws.append((moments.total - so_far[0], moments.weight - so_far[1]))
+            so_far = moments.total, moments.weight
             point = {"sweep": sweep, "seconds": clock}
-            for name, estimate in {"draw": draws[-1], "mean": np.mean(draws[sweep // 2 :], axis=0)}.items():
+            for name, kept in {"draw": draws[-1:], "mean": draws[sweep // 2 :]}.items():
+                estimate = sum(total for total, _ in kept) / sum(weight for _, weight in kept)
                 restored = np.clip(problem.scaling.inverse(estimate).reshape(values.shape), 0, 255)
                 point[name] = psnr(restored, values)
                 if reached is None and point[name] >= plan.target_psnr:

@@ -1,0 +1,193 @@
+"""Choosing patch, sparsity and rank for the data at hand: short pilot runs that predict hidden entries.
+
+The rules of `kruskal.defaults` make the first candidate. Each of the others differs from it in one thing.
+Some of the observed entries are hidden, every candidate predicts them in a short run on a part of the array,
+and a candidate takes over where it is better beyond doubt: a paired comparison, entry by entry, as few hidden
+entries say little. The work is bounded by the size of the part and the number of sweeps.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from kruskal.defaults import Look, patch_ladder
+from kruskal.patches import Grid
+from kruskal.settings import Settings
+from kruskal.tensor import maximal_rank
+
+HIDDEN_SHARE = 0.05
+_FEWEST, _MOST = 200, 20_000  # hidden entries
+_SWEEPS, _BURN_IN = 24, 12
+_WORK = 4_000_000  # entries over all items of a pilot run
+_SURE = 2.5  # standard errors
+_RANKS = (2, 4)
+_SPARSITIES = (0.125, 2.0)
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """One pilot run.
+
+    Attributes
+    ----------
+    differs : what sets it apart from the first candidate: "", "patch_shape", "sparsity" or "rank"
+    rmse : of the predicted hidden entries, in the units of the data
+    lead : how many standard errors it is better than the first candidate (negative: worse)
+    """
+
+    differs: str
+    patch_shape: tuple[int, ...]
+    sparsity: float | None
+    rank: int
+    rmse: float
+    lead: float
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As a dictionary of plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "Pilot":
+        """Back from `to_json`."""
+        tuples: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+        return cls(**tuples)
+
+    def sentence(self) -> str:
+        """For people."""
+        patch = "x".join(map(str, self.patch_shape))
+        rank = f", rank {self.rank}" if self.rank else ""
+        sparsity = "" if self.sparsity is None else f", sparsity {self.sparsity:g}"
+        compared = f", {abs(self.lead):.1f} standard errors {'better' if self.lead > 0 else 'worse'}"
+        return (
+            f"pilot run: patch {patch}{rank}{sparsity}: predicts hidden entries "
+            f"to {self.rmse:.4g}{compared if self.differs else ''} ({self.seconds:.1f} s)"
+        )
+
+
+Resolve = Callable[..., Settings]
+"""Settings for an array shape and options that are given."""
+Restore = Callable[[np.ndarray, np.ndarray, Settings], np.ndarray]
+"""The restored array of a run without progress or checkpoints."""
+
+
+def worth_a_pilot(observed: np.ndarray, look: Look) -> bool:
+    """Whether pilots can tell anything: not for clean complete data, nor when few entries are observed.
+
+    With nothing missing and no noise there is nothing to predict: the task is to represent what is there.
+    """
+    if look.nearly_complete and not look.noisy:
+        return False
+    return HIDDEN_SHARE * int(np.count_nonzero(observed)) >= _FEWEST
+
+
+def choose(
+    values: np.ndarray, observed: np.ndarray, resolve: Resolve, restore: Restore, free: set[str],
+    channels: str | None, seed: int, tell: Callable[[str], None],
+) -> tuple[dict[str, Any], list[Pilot]]:  # fmt: skip
+    """Options that are better than the rules for this array, and the pilot runs that say so.
+
+    Parameters
+    ----------
+    values, observed : the data
+    resolve : settings for an array shape with these options beside the user's;  restore : makes a run
+    free : which of "patch_shape", "sparsity" and "rank" the user left open
+    tell : is told a sentence per pilot run
+
+    Returns
+    -------
+    options : what to give beside the user's options; empty if the rules hold
+    pilots : in the order in which they were made
+    """
+    base = resolve(values.shape)
+    here = _part(values.shape, base)
+    values, observed = values[here], observed[here]
+    hidden = _hide(observed, seed)
+    pilots: list[Pilot] = []
+    first: np.ndarray | None = None
+    for differs, options in _candidates(base, free, patch_ladder(values.shape, channels)):
+        began = time.perf_counter()
+        settings = _short(resolve, values.shape, options)
+        estimate = restore(values, observed & ~hidden, settings)
+        errors = (estimate[hidden] - values[hidden].astype(np.float64)) ** 2
+        first = errors if first is None else first
+        pilot = Pilot(
+            differs, settings.patch_shape, settings.sparsity, settings.rank, math.sqrt(errors.mean()),
+            _lead(first - errors), time.perf_counter() - began,
+        )  # fmt: skip
+        tell(pilot.sentence())
+        pilots.append(pilot)
+    return _better(pilots), pilots
+
+
+def _candidates(
+    base: Settings, free: set[str], ladder: list[tuple[int, ...]]
+) -> list[tuple[str, dict[str, Any]]]:
+    """The first candidate, then those that differ from it in one thing."""
+    first = {"patch_shape": base.patch_shape} if "patch_shape" in free else {}
+    result: list[tuple[str, dict[str, Any]]] = [("", first)]
+    if "patch_shape" in free and base.patch_shape in ladder:
+        step = ladder.index(base.patch_shape)
+        for other in (step - 1, step + 1):
+            if 0 <= other < len(ladder) and ladder[other] != base.patch_shape:
+                result.append(("patch_shape", {"patch_shape": ladder[other]}))
+    if "sparsity" in free:
+        for sparsity in _SPARSITIES:
+            if sparsity != base.sparsity:
+                result.append(("sparsity", first | {"sparsity": sparsity}))
+    if "rank" in free and base.model == "kfa":
+        for rank in _RANKS:
+            if base.rank != rank <= maximal_rank(base.patch_shape):
+                result.append(("rank", first | {"rank": rank}))
+    return result
+
+
+def _short(resolve: Resolve, shape: tuple[int, ...], options: dict[str, Any]) -> Settings:
+    """Settings of a pilot run: few sweeps, and patches at twice the distance of the run itself."""
+    whole = resolve(shape, **options)
+    stride = tuple(max(1, min(2 * step, size // 2)) for step, size in zip(whole.stride, whole.patch_shape))
+    return resolve(shape, **options, stride=stride, sweeps=_SWEEPS, burn_in=_BURN_IN)
+
+
+def _part(shape: tuple[int, ...], base: Settings) -> tuple[slice, ...]:
+    """The middle of the array, as much of it as a pilot run may take; longer axes are cut first."""
+    sizes = list(shape)
+    entries = math.prod(base.patch_shape)
+    stride = tuple(max(1, min(2 * step, size // 2)) for step, size in zip(base.stride, base.patch_shape))
+    while Grid(tuple(sizes), base.patch_shape, stride).n_items * entries > _WORK:
+        spare = [size / patch for size, patch in zip(sizes, base.patch_shape)]
+        axis = int(np.argmax(spare))
+        if spare[axis] <= 4.0:
+            break
+        sizes[axis] = max(4 * base.patch_shape[axis], int(0.8 * sizes[axis]))
+    return tuple(slice((n - size) // 2, (n - size) // 2 + size) for n, size in zip(shape, sizes))
+
+
+def _hide(observed: np.ndarray, seed: int) -> np.ndarray:
+    """True for the observed entries that the pilots have to predict."""
+    random = np.random.default_rng([seed, 0x9E37])
+    places = np.flatnonzero(observed)
+    count = min(max(int(HIDDEN_SHARE * len(places)), 1), _MOST)
+    hidden = np.zeros(observed.size, bool)
+    hidden[random.choice(places, count, replace=False)] = True
+    return hidden.reshape(observed.shape)
+
+
+def _lead(gain: np.ndarray) -> float:
+    """Mean of the paired differences in units of its standard error."""
+    error = float(gain.std(ddof=1)) / math.sqrt(len(gain)) if len(gain) > 1 else 0.0
+    return float(gain.mean()) / error if error > 0.0 else 0.0
+
+
+def _better(pilots: list[Pilot]) -> dict[str, Any]:
+    """What the surely better pilots differ in; of two patches the one with the smaller error."""
+    chosen: dict[str, Any] = {}
+    for name in ("patch_shape", "sparsity", "rank"):
+        better = [pilot for pilot in pilots if pilot.differs == name and pilot.lead > _SURE]
+        if better:
+            chosen[name] = getattr(min(better, key=lambda pilot: pilot.rmse), name)
+    return chosen

@@ -1,0 +1,142 @@
+"""What a run takes when the user does not say: rules for any array, from a first look at it.
+
+All were chosen on pictures from scikit-image (docs/results.md); `kruskal.choose` tests them on the data.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kruskal.data import rough_noise
+from kruskal.patches import Grid
+from kruskal.tensor import generic_rank, maximal_rank
+
+_NOISY = 0.025  # 6 grey levels of 256
+_NEARLY_ALL, _FEW = 0.65, 0.35
+_SIDES = {1: (32, 64, 128), 2: (8, 12, 16), 3: (4, 6, 8), 4: (3, 4, 5), 5: (2, 3, 4)}
+_OTHER_SIDES = (2, 2, 3)
+_MOST_ITEMS, _FEW_ITEMS = 250_000, 50
+_MOST_WORK = 20_000_000  # entries over all items
+_MOST_ENTRIES = 1_024
+_ITEMS_PER_REGION, _REGIONS = 256, 64
+MOST_SWEEPS = 500
+PAPER_SWEEPS, PAPER_BURN_IN = 150, 40
+
+
+class Look(NamedTuple):
+    """A first look at the data: the share of observed entries; the noise relative to the range, if known."""
+
+    share: float = 1.0
+    noise: float | None = None
+
+    @classmethod
+    def at(cls, values: np.ndarray, observed: np.ndarray, scale: float) -> "Look":
+        """Look at an array whose range is about ``scale``."""
+        noise = rough_noise(values, observed)
+        return cls(float(observed.mean()), None if noise is None else noise / scale)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether there is noise that matters."""
+        return self.noise is not None and self.noise > _NOISY
+
+    @property
+    def nearly_complete(self) -> bool:
+        """Whether so much is observed that representing it is the task, not guessing the rest."""
+        return self.share >= _NEARLY_ALL
+
+
+FIRST_LOOK = Look()
+
+
+def patch_ladder(array_shape: Sequence[int], channels: str | None = None) -> list[tuple[int, ...]]:
+    """Patches of three sizes for an array of this shape, smallest first: cubes, short axes whole, channels too.
+
+    The last of three or more axes counts as channels when ``channels`` is "keep", or by itself when it has at
+    most four entries, another axis has more, and ``channels`` is not "cut". Many channels make the cubes
+    smaller (at most 1,024 entries if possible), a small array makes them at most half as long as each axis.
+    """
+    cut_axes, whole = _split_axes(array_shape, channels)
+    return [_patch(cut_axes, whole, side) for side in _SIDES.get(_order(cut_axes), _OTHER_SIDES)]
+
+
+def default_patch_shape(
+    array_shape: Sequence[int], channels: str | None = None, look: Look = FIRST_LOOK
+) -> tuple[int, ...]:
+    """A small patch for nearly complete pictures, a larger one the less is observed.
+
+    A larger patch holds more observed entries, which is worth most where they are few and clean.
+    """
+    step = 2 if look.share < _FEW and not look.noisy else 1
+    if look.nearly_complete and _order(_split_axes(array_shape, channels)[0]) == 2:
+        step = 0
+    return patch_ladder(array_shape, channels)[step]
+
+
+def _split_axes(array_shape: Sequence[int], channels: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes that are cut, and those that patches take whole."""
+    shape = tuple(array_shape)
+    if len(shape) >= 3 and (channels == "keep" or (channels is None and shape[-1] <= 4 < max(shape[:-1]))):
+        return shape[:-1], shape[-1:]
+    return shape, ()
+
+
+def _order(cut_axes: tuple[int, ...]) -> int:
+    return max(sum(size > 1 for size in cut_axes), 1)
+
+
+def _patch(cut_axes: tuple[int, ...], whole: tuple[int, ...], side: int) -> tuple[int, ...]:
+    def cube(axes: Sequence[int]) -> tuple[int, ...]:
+        return (*(min(side, size) for size in axes), *whole)
+
+    while math.prod(cube(cut_axes)) > _MOST_ENTRIES and side > 2:
+        side -= 1
+    shape = (*cut_axes, *whole)
+    if Grid(shape, cube(cut_axes), (1,) * len(shape)).n_items >= _FEW_ITEMS:
+        return cube(cut_axes)
+    return cube([(size + 1) // 2 for size in cut_axes])
+
+
+def default_stride(grid: Grid) -> tuple[int, ...]:
+    """The smallest common stride that keeps the work manageable; never more than half a patch."""
+    entries = math.prod(grid.patch_shape)
+    most = min(_MOST_ITEMS, max(_MOST_WORK // entries, 1))
+    for step in range(1, max(grid.patch_shape) + 1):
+        stride = tuple(max(1, min(step, size // 2)) for size in grid.patch_shape)
+        if grid._replace(stride=stride).n_items <= most:
+            break
+    return stride
+
+
+def default_atoms(grid: Grid) -> int:
+    """256 atoms, 512 for large patches, never more than items."""
+    return min(256 if math.prod(grid.patch_shape) <= 256 else 512, max(grid.n_items, 2))
+
+
+def default_rank(patch_shape: tuple[int, ...], look: Look) -> int:
+    """Noisy data get atoms of higher rank: they can be learned from many noisy copies."""
+    return min(4 if look.noisy else 2, maximal_rank(patch_shape))
+
+
+def paper_rank(patch_shape: tuple[int, ...]) -> int:
+    """R = generic rank - 1, as the paper has it for pictures."""
+    return max(1, generic_rank(patch_shape) - 1)
+
+
+def default_sparsity(look: Look) -> float:
+    """b_pi of the usage prior per item; 0, the paper's flat prior, where clean data are to be represented."""
+    if look.noisy:
+        return 0.125
+    return 0.0 if look.nearly_complete else 2.0
+
+
+def default_sweeps(look: Look) -> int:
+    """60 for clean data with much missing, which more sweeps do not predict better; else 100."""
+    return 100 if look.noisy or look.nearly_complete else 60
+
+
+def default_regions(n_items: int) -> int:
+    """Regions that have a usage of their own: 64, fewer when they would hold less than 256 items."""
+    return max(1, min(_REGIONS, n_items // _ITEMS_PER_REGION))
