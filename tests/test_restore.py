@@ -5,7 +5,8 @@ import pytest
 
 import kruskal
 from kruskal.engines import checkpoint
-from kruskal.settings import default_patch_shape, resolve
+from kruskal.defaults import Look, default_patch_shape
+from kruskal.settings import resolve
 
 X = np.add.outer(np.sin(np.arange(12.0)), np.cos(np.arange(12.0)))
 QUICK = {"patch_shape": (4, 4), "n_atoms": 6, "sweeps": 4}

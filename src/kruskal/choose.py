@@ -80,7 +80,7 @@ def worth_a_pilot(observed: np.ndarray, look: Look) -> bool:
 
     With nothing missing and no noise there is nothing to predict: the task is to represent what is there.
     """
-    if look.nearly_complete and not look.noisy:
+    if look.only_represent:
         return False
     return HIDDEN_SHARE * int(np.count_nonzero(observed)) >= _FEWEST
 

@@ -44,15 +44,20 @@ class Look(NamedTuple):
 
     @property
     def nearly_complete(self) -> bool:
-        """Whether so much is observed that representing it is the task, not guessing the rest."""
+        """Whether so much is observed that little has to be guessed."""
         return self.share >= _NEARLY_ALL
+
+    @property
+    def only_represent(self) -> bool:
+        """Whether the task is to represent what is there: clean and nearly complete data."""
+        return self.nearly_complete and not self.noisy
 
 
 FIRST_LOOK = Look()
 
 
 def patch_ladder(array_shape: Sequence[int], channels: str | None = None) -> list[tuple[int, ...]]:
-    """Patches of three sizes for an array of this shape, smallest first: cubes, short axes whole, channels too.
+    """Patches of three sizes for an array of this shape, smallest first: cubes, short axes whole.
 
     The last of three or more axes counts as channels when ``channels`` is "keep", or by itself when it has at
     most four entries, another axis has more, and ``channels`` is not "cut". Many channels make the cubes
@@ -110,14 +115,20 @@ def default_stride(grid: Grid) -> tuple[int, ...]:
     return stride
 
 
-def default_atoms(grid: Grid) -> int:
-    """256 atoms, 512 for large patches, never more than items."""
-    return min(256 if math.prod(grid.patch_shape) <= 256 else 512, max(grid.n_items, 2))
+def default_atoms(grid: Grid, look: Look) -> int:
+    """256 atoms, 512 for large patches and to represent clean data, never more than items."""
+    few = math.prod(grid.patch_shape) <= 256 and not look.only_represent
+    return min(256 if few else 512, max(grid.n_items, 2))
 
 
 def default_rank(patch_shape: tuple[int, ...], look: Look) -> int:
     """Noisy data get atoms of higher rank: they can be learned from many noisy copies."""
     return min(4 if look.noisy else 2, maximal_rank(patch_shape))
+
+
+def paper_atoms(patch_shape: tuple[int, ...]) -> int:
+    """256 for the paper's grey pictures, 512 for colour and volumes."""
+    return 256 if math.prod(patch_shape) <= 64 else 512
 
 
 def paper_rank(patch_shape: tuple[int, ...]) -> int:
@@ -129,14 +140,19 @@ def default_sparsity(look: Look) -> float:
     """b_pi of the usage prior per item; 0, the paper's flat prior, where clean data are to be represented."""
     if look.noisy:
         return 0.125
-    return 0.0 if look.nearly_complete else 2.0
+    return 0.0 if look.only_represent else 2.0
 
 
 def default_sweeps(look: Look) -> int:
     """60 for clean data with much missing, which more sweeps do not predict better; else 100."""
-    return 100 if look.noisy or look.nearly_complete else 60
+    return 100 if look.noisy or look.only_represent else 60
 
 
-def default_regions(n_items: int) -> int:
-    """Regions that have a usage of their own: 64, fewer when they would hold less than 256 items."""
+def default_regions(n_items: int, look: Look) -> int:
+    """Regions that have a usage of their own: 64, fewer when they would hold less than 256 items.
+
+    One where clean data are to be represented: every item has enough data to choose its atoms itself.
+    """
+    if look.only_represent:
+        return 1
     return max(1, min(_REGIONS, n_items // _ITEMS_PER_REGION))

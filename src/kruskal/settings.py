@@ -116,7 +116,7 @@ def resolve(
     if stride is None:
         grid = grid._replace(stride=defaults.default_stride(grid))
     if n_atoms is None:
-        n_atoms = defaults.default_atoms(grid)
+        n_atoms = defaults.paper_atoms(grid.patch_shape) if paper else defaults.default_atoms(grid, look)
     if sweeps is None:
         sweeps = defaults.PAPER_SWEEPS if paper else defaults.default_sweeps(look)
         burn_in = defaults.PAPER_BURN_IN if paper and burn_in is None else burn_in
@@ -125,7 +125,7 @@ def resolve(
     if n_burn_in >= n_sweeps:
         raise InputError(f"burn_in must be smaller than sweeps: {n_burn_in} was given with {n_sweeps} sweeps")
     if regions is None:
-        regions = 1 if paper else defaults.default_regions(grid.n_items)
+        regions = 1 if paper else defaults.default_regions(grid.n_items, look)
     if usage_prior is not None and sparsity is not None:
         raise InputError("usage_prior and sparsity say the same thing: give one of them")
     if usage_prior is None:

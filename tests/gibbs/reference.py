@@ -197,14 +197,14 @@ def alpha_grid(log_density, low: float, high: float, size: int = 20_001) -> tupl
 
 
 def log_gamma_variate(random: np.random.Generator, shape: np.ndarray) -> np.ndarray:
-    """log g for g ~ Gamma(shape, 1), also where g would underflow: g = g' u^(1/shape), g' ~ Gamma(shape + 1)."""
+    """log g for g ~ Gamma(shape, 1), without underflow: g = g' u^(1/shape), g' ~ Gamma(shape + 1)."""
     return np.log(random.gamma(shape + 1.0)) - random.exponential(size=shape.shape) / shape
 
 
 def simulate_usage(
     random: np.random.Generator, priors: Priors, n_regions: int, n_atoms: int, n_draws: int
 ) -> dict[str, Any]:
-    """The prior of usage: eta (n, K), h (n,), pi (n, G, K) and its log odds, which do not round to infinity."""
+    """The prior of usage: eta (n, K), h (n,), pi (n, G, K) and its log odds, which do not overflow."""
     shapes = priors.usage_shapes(n_atoms)
     if n_regions == 1:
         usage = random.beta(*shapes, size=(n_draws, 1, n_atoms))
@@ -318,7 +318,7 @@ def slab_conditional(code_precision: float, c: float, linear: float) -> tuple[fl
 
 
 def slabs_conditional(world: World, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """(Lambda m, Lambda) of the s of all atoms that item n uses, in order: (0,) and (0, 0) if there is none."""
+    """(Lambda m, Lambda) of the s of all atoms that item n uses, in order; empty if there is none."""
     atoms = world.atoms[world.used[n]]
     precision, linear = world.code_precision * np.eye(len(atoms)), np.zeros(len(atoms))
     for i in range(world.n_entries):

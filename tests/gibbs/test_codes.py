@@ -290,8 +290,9 @@ def test_posterior_of_overlapping_atoms(masked, collapsed, joint):
     for pattern in patterns:  # and their slabs the joint normal distribution
         here, active = (used == pattern).all(axis=1), np.array(pattern)
         if active.any() and here.sum() > 200:
-            precision = code_precision * np.eye(active.sum()) + noise_precision * design[active] @ design[active].T
-            mean = np.linalg.solve(precision, noise_precision * design[active] @ values[observed])
+            part = design[active]
+            precision = code_precision * np.eye(len(part)) + noise_precision * part @ part.T
+            mean = np.linalg.solve(precision, noise_precision * part @ values[observed])
             off = codes[here][:, active] - mean
             distance = np.einsum("na,ab,nb->n", off, precision, off)
             assert kstest(distance, chi2(active.sum()).cdf).pvalue > 1e-4

@@ -1,6 +1,7 @@
 """The joint draw of an item's slabs and the expected items: equal to their plain twins."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -154,7 +155,7 @@ EXTREMES = [(1e-9, 1e-6), (1e-6, 1e-9), (1e-3, 1e8), (1e6, 1e-3), (1e-12, 1e4), 
 @pytest.mark.parametrize("code_precision, noise_precision", EXTREMES)
 @pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
 def test_extreme_precisions(masked, code_precision, noise_precision):
-    """Scratch space is used again for item after item, fewer and more atoms in turn: nothing leaks through it.
+    """Scratch space is used again item after item, with fewer and more atoms in turn: nothing leaks through.
 
     Atoms in use are fewer than observed entries, so that the system stays well conditioned.
     """
@@ -257,7 +258,7 @@ def test_overlapping_items_in_several_shards(array, patch, stride, masked):
     assert world.n_entries == n_entries
     cuts = [0, n_items // 3, n_items // 3 + 1, n_items]
     sums = [np.zeros(values.size) for _ in range(3)]
-    for first, stop in zip(cuts, cuts[1:]):
+    for first, stop in pairwise(cuts):
         (shard,) = split(items.part(first, stop))
         shard.codes = codes_of(world.codes[first:stop])
         slab = expect(shard, world)

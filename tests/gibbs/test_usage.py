@@ -23,7 +23,7 @@ SHAPES = [*10.0 ** np.arange(-8, 7), 0.5, 2.0, 3.3, 9.0, 9.9999999, 10.0, 10.5, 
 def test_log_rising(a):
     """Against the sum of logarithms in extended precision: to 2e-11 of the larger of 1 and the value.
 
-    The worst is a = 1e6 with n just above 8, where two values of 1e7 are subtracted; up to a = 1e3 it is 1e-12.
+    The worst is a = 1e6 with n just above 8, where values of 1e7 are subtracted; up to a = 1e3 it is 1e-12.
     SciPy's gammaln, which subtracts too, agrees to 1e-13 of what it subtracts.
     """
     logarithms = np.log(np.longdouble(a) + np.arange(max(SIZES), dtype=np.longdouble))
@@ -64,8 +64,8 @@ def test_likelihood_of_regions(mean, concentration):
         rising = gammaln(first + used) - gammaln(first) + gammaln(second + unused) - gammaln(second)
         exact = (rising - gammaln(concentration + sizes) + gammaln(concentration)).sum()
         assert value[k] == pytest.approx(exact, rel=1e-10, abs=1e-8)
-        assert value[k] == pytest.approx((betaln(first + used, second + unused) - betaln(first, second)).sum(),
-                                         rel=1e-8, abs=1e-8)  # fmt: skip
+        ratios = betaln(first + used, second + unused) - betaln(first, second)
+        assert value[k] == pytest.approx(ratios.sum(), rel=1e-8, abs=1e-8)
 
 
 # -------------------------------------------------------------------------------------------------- draws
@@ -76,10 +76,10 @@ def test_likelihood_of_regions(mean, concentration):
     [(1.5, 2.5), (0.3, 0.2), (200.0, 3000.0), (0.05, 4.0), (7.0, 0.02), (1e-3, 1e-3), (1e-2, 30.0)],
 )
 def test_beta_log_odds(first, second):
-    """Against SciPy's distribution of y, or of 1 - y when that is the smaller: one of them has digits left."""
-    draws = usage.draw_beta_log_odds(np.full(20_000, first), np.full(20_000, second), np.random.default_rng(5))
+    """Against SciPy's distribution of y, or of 1 - y when that is smaller: one of them has digits left."""
+    n_draws, random = 20_000, np.random.default_rng(5)
+    draws = usage.draw_beta_log_odds(np.full(n_draws, first), np.full(n_draws, second), random)
     assert np.isfinite(draws).all()
-    # both tails in logarithms, so that values which round to 0 or 1 count where they belong
     small, large = draws < 0.0, draws >= 0.0
     below = np.empty(len(draws))
     below[small] = stats.beta(first, second).cdf(expit(draws[small]))
@@ -187,9 +187,9 @@ def grid_of_mean(name: str, concentration: float) -> tuple[np.ndarray, np.ndarra
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("concentration", [0.8, 25.0])
 def test_means_against_inversion(name, concentration):
-    """3,000 atoms with the same counts, each moved 300 times from a bad start: independent draws of one atom."""
+    """2,000 atoms of the same counts, moved 300 times from a bad start: independent draws for one atom."""
     counts, sizes, shapes = TARGETS[name]
-    n_atoms, sizes = 3000, np.array(sizes)
+    n_atoms, sizes = 2000, np.array(sizes)
     table = np.tile(np.array(counts)[:, None], (1, n_atoms))
     prior = UsagePrior(shapes[0] * n_atoms, shapes[1] * n_atoms / (n_atoms - 1))
     assert prior.shapes(n_atoms) == pytest.approx(shapes)

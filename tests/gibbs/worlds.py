@@ -45,8 +45,8 @@ def cases(ranks: tuple[int, ...]) -> list[Case]:
 def make_world(case: Case, n_items: int = 6, seed: int = 0, n_regions: int = 1) -> World:
     """A draw from the prior; with three atoms, one (the middle one) has no users, item 0 uses the others.
 
-    In masked worlds the last item has no observed entry and entry 0 is observed nowhere. Of several regions the
-    first has one item, the others take turns.
+    In masked worlds the last item has no observed entry and entry 0 is observed nowhere. Of several regions
+    the first has one item, the others take turns.
     """
     random = np.random.default_rng([seed, len(case.shape), case.rank, case.n_atoms, case.masked])
     observed = np.ones((n_items, int(np.prod(case.shape))), bool)
@@ -129,8 +129,9 @@ def make_shards(world: World, dtype=np.float64, keep_mask: bool = False) -> list
 def model_of(world: World, dtype=np.float64, keep_mask: bool = False) -> CodeModel:
     """What the code draw is told about a world."""
     complete = bool(world.observed.all()) and not keep_mask
+    log_odds = logit(world.usage)
     return code_model(
-        world.atoms, logit(world.usage), world.code_precision, world.noise_precision, np.dtype(dtype), complete
+        world.atoms, log_odds, world.code_precision, world.noise_precision, np.dtype(dtype), complete
     )
 
 

@@ -137,7 +137,8 @@ def test_the_names_of_the_regions_do_not_matter(keep):
     model, items = MODELS["bpfa"](), Items.from_matrix(values, observed)
     for order in ([0, 1, 2], [1, 2, 0]):
         region = np.array(order, np.uint16)[np.arange(600) % 3]
-        states, codes = run(model, items._replace(region=region), model.start("pca", items._replace(region=region), 2), 30)
+        items = items._replace(region=region)
+        states, codes = run(model, items, model.start("pca", items, 2), 30)
         share = np.array([(codes[region == g] != 0).mean() for g in range(3)])
         usage = (1.0 / (1.0 + np.exp(-states[-1].log_odds))).mean(axis=1)
         assert usage.argmin() == share.argmin() == order[1]

@@ -1,4 +1,4 @@
-"""Putting items back together, against plain sums over all draws. Who makes the slabs: tests/gibbs/test_slabs."""
+"""Putting items back together, against plain sums over all draws; the slabs: tests/gibbs/test_slabs.py."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,8 @@ def test_running_moments(seed, n_draws):
 def test_one_draw_has_no_variance_from_draw_to_draw():
     """What is left is the share of the spread of its items."""
     weight, mean, variance = np.array([1.0, 3.0]), np.array([2.0, 4.0]), np.array([0.5, 0.1])
-    slab = Slab(0, *(np.array([total.sum()]) for total in (weight, weight * mean, weight * (mean**2 + variance))))
+    sums = weight, weight * mean, weight * (mean**2 + variance)
+    slab = Slab(0, *(np.array([total.sum()]) for total in sums))
     moments = RunningMoments.zero(1).with_draw([slab])
     np.testing.assert_array_equal(moments.draw_variance(), 0.0)
     assert moments.mean()[0] == 3.5
@@ -87,7 +88,8 @@ def test_far_from_zero():
     values = 1e6 + random.standard_normal(200)
     moments = RunningMoments.zero(1)
     for value in values:
-        moments = moments.with_draw([Slab(0, np.array([2.0]), np.array([2.0 * value]), np.array([2.0 * value**2]))])
+        sums = (np.array([2.0 * total]) for total in (1.0, value, value**2))
+        moments = moments.with_draw([Slab(0, *sums)])
     assert moments.draw_variance()[0] == pytest.approx(values.var(ddof=1), rel=1e-6)
 
 

@@ -72,7 +72,7 @@ def blocks_along_axes(grid, region):
 @given(grid=grids(), most=st.integers(1, 70))
 @settings(max_examples=150, deadline=None)
 def test_regions(grid, most):
-    """Blocks of neighbouring patches: as many as allowed, a power of two, none empty, all of about one size."""
+    """Blocks of neighbouring patches: as many as allowed, a power of two, none empty, all about as large."""
     region = grid.regions(most)
     n_regions = int(region.max()) + 1
     assert region.shape == (grid.n_items,) and region.dtype == np.uint16
@@ -93,7 +93,7 @@ def test_one_region_and_more_regions_than_patches(grid):
     np.testing.assert_array_equal(grid.regions(1), 0)
     sizes = np.bincount(grid.regions(10_000))
     assert len(sizes) <= grid.n_items and sizes.min() >= 1
-    assert sizes.max() <= 2 ** len(grid.array_shape)  # two patches at most along each axis: 3 are cut into 2 and 1
+    assert sizes.max() <= 2 ** len(grid.array_shape)  # along an axis at most two: three are cut into 2 and 1
 
 
 @pytest.mark.parametrize(

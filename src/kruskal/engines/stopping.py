@@ -7,7 +7,7 @@ import numpy as np
 from kruskal.engines.chain import TRACED, Progressed
 
 FLAT = 0.03
-"""Burn-in may end when noise and codes per item change by less than this from five sweeps to the next five."""
+"""Burn-in may end when noise and codes per item change by less than this between two times five sweeps."""
 SETTLED = 0.1
 """A run may end early when half as many draws again moved the estimate by less than this part of its std."""
 _WINDOW = 5

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-OPINION_SHARE = 0.3
+OPINION_SHARE = 0.4
 """How much of the spread of overlapping items counts as uncertainty of their average."""
 
 
