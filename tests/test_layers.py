@@ -1,6 +1,7 @@
 """Imports point downwards only (docs/design.md).
 
-data, patches, tensor, random <- gibbs <- models <- engines <- settings, restore <- report, experiments <- cli
+data, patches, tensor, random <- gibbs <- models <- engines
+    <- defaults, settings, choose, restore <- report, experiments <- cli
 """
 
 import ast
@@ -17,13 +18,18 @@ LAYERS = [
     {"gibbs"},
     {"models"},
     {"engines"},
-    {"settings", "restoration", "restore"},
+    {"defaults", "settings", "choose", "restoration", "restore"},
     {"report", "experiments"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 WITHIN = {
     ("restore", "restoration"),
+    ("settings", "defaults"),
+    ("choose", "defaults"),
+    ("choose", "settings"),
+    ("restore", "choose"),
+    ("restore", "defaults"),
     ("restore", "settings"),
     ("experiments", "report"),
 }

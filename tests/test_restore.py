@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import kruskal
-from kruskal.engines import checkpoint
 from kruskal.defaults import Look, default_patch_shape
+from kruskal.engines import checkpoint
 from kruskal.settings import resolve
 
 X = np.add.outer(np.sin(np.arange(12.0)), np.cos(np.arange(12.0)))
@@ -56,6 +56,13 @@ class Notes:
         ({"channels": "drop"}, "channels must be one of keep, cut"),
         ({"usage_prior": (1.0, 0.0)}, "usage_prior must be two positive numbers"),
         ({"usage_prior": 3}, "usage_prior must be two positive numbers"),
+        ({"sparsity": -1}, "sparsity must be a number of at least 0, not -1"),
+        ({"sparsity": "much"}, "sparsity must be a number of at least 0, not 'much'"),
+        ({"sparsity": 1, "usage_prior": (1, 1)}, "usage_prior and sparsity say the same thing"),
+        ({"regions": 0}, "regions must be a whole number of 1 to 4096, not 0"),
+        ({"setting": "best"}, "setting must be one of default, paper, not 'best'"),
+        ({"time_budget": 0}, "time_budget must be a number of seconds above 0, not 0"),
+        ({"time_budget": float("nan")}, "time_budget must be a number of seconds above 0, not nan"),
         ({"seed": -1}, "seed must be a whole number from 0"),
         ({"threads": 0}, "threads must be a whole number of at least 1, not 0"),
         ({"threads": "a"}, "threads must be a whole number of at least 1, not 'a'"),
@@ -188,9 +195,28 @@ def test_default_patches(shape, channels, patch):
     assert default_patch_shape(shape, channels) == patch
 
 
+def test_defaults_follow_the_share_that_is_observed():
+    sides = {share: resolve((64, 64), look=Look(share, 0.0)).patch_shape[0] for share in (0.1, 0.5, 0.9)}
+    assert sides == {0.1: 16, 0.5: 12, 0.9: 8}
+    few = resolve((64, 64), look=Look(0.1, 0.0))
+    assert (few.usage_prior[1], few.sweeps, few.n_atoms) == (2.0 * few.grid.n_items, 60, 256)
+    assert resolve((64, 64), look=Look(0.1, 0.1)).patch_shape == (12, 12)
+    assert resolve((40, 40, 40), look=Look(0.1, 0.0)).patch_shape == (8, 8, 8)
+
+
+def test_the_papers_setting_does_not_look_at_the_data():
+    one, other = (resolve((64, 64), setting="paper", look=look) for look in (Look(0.1, 0.0), Look(1.0, 0.3)))
+    assert one == other
+    assert (one.patch_shape, one.n_atoms, one.rank, one.usage_prior) == ((8, 8), 256, 7, (256.0, 1.0))
+    assert (one.sweeps, one.burn_in, one.regions) == (150, 40, 1)
+    assert resolve((64, 64, 3), setting="paper", patch_shape=(7, 7, 3)).rank == 10
+    assert resolve((64, 64), setting="paper", sweeps=20).burn_in == 10
+
+
 def test_defaults_follow_the_noise():
-    clean, noisy = resolve((64, 64), noise=0.01), resolve((64, 64), noise=0.1)
-    assert (clean.rank, clean.usage_prior) == (2, (256.0, 1.0))
+    clean, noisy = (resolve((64, 64), look=Look(1.0, noise)) for noise in (0.01, 0.1))
+    assert (clean.rank, clean.usage_prior, clean.regions, clean.patch_shape) == (2, (512.0, 1.0), 1, (8, 8))
     assert (noisy.rank, noisy.usage_prior) == (4, (256.0, noisy.grid.n_items / 8))
+    assert noisy.regions == noisy.grid.n_items // 256 and noisy.patch_shape == (8, 8)
     large = resolve((2000, 2000))
     assert large.stride[0] > 1 and large.grid.n_items <= 250_000

@@ -37,12 +37,13 @@ def test_help_says_how_psnr_is_computed(cli):
 
 
 def test_help_tells_the_defaults_of_the_chain(cli):
+    from kruskal.defaults import Look
     from kruskal.settings import resolve
 
-    settings = resolve((32, 32))
-    assert (settings.sweeps, settings.burn_in) == (100, 50)
+    few, whole = resolve((32, 32), look=Look(0.2, 0.0)), resolve((32, 32))
+    assert (few.sweeps, few.burn_in, whole.sweeps, whole.burn_in) == (60, 30, 100, 50)
     words = " ".join(cli("inpaint", "--help").out.replace("│", " ").split())
-    assert "Number of Gibbs sweeps. [default: (100)]" in words
+    assert "Number of Gibbs sweeps. [default: (60 or 100)]" in words
     assert "half of --sweeps" in words
 
 

@@ -101,7 +101,7 @@ def test_all_models_and_settings_see_the_same_damage(calls, tmp_path):
     assert all((call["observed"] == short.observed).all() for call in calls)
     assert all(call["seed"] == 1 and call["threads"] == 1 for call in calls)
     assert set(calls[-1]) == {"model", "observed", "seed", "threads", "progress"}  # default: nothing given
-    assert calls[0]["sweeps"] == 150 and calls[2]["model"] == "bpfa"
+    assert calls[0]["setting"] == "paper" and calls[2]["model"] == "bpfa"
     for found in seen:
         assert 8 < found["psnr"] < 40 and 0 <= found["coverage_std"] <= found["coverage"] <= 1
         assert found["settings"]["model"] in ("kfa", "bpfa") and found["seconds"] > 0
@@ -159,7 +159,7 @@ def test_complexity(calls, tmp_path):
     assert {6, 12, 24} < set(complexity.ATOMS)
     found = run(complexity.EXPERIMENT, "kfa-paper-atoms6-seed1", tmp_path)
     assert found["parameters"] == 17 * 6 and found["settings"]["rank"] == 1
-    assert found["settings"]["n_atoms"] == 6 and calls[-1]["usage_prior"] == [6.0, 1.0]
+    assert found["settings"]["n_atoms"] == 6 and calls[-1]["setting"] == "paper"
     assert run(complexity.EXPERIMENT, "bpfa-paper-atoms1-seed1", tmp_path)["parameters"] == 64
 
 

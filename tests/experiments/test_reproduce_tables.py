@@ -99,8 +99,7 @@ PAPER = {"patch_shape": (8, 8), "n_atoms": 256, "rank": 7, "stride": 2}
 def test_the_papers_setting():
     kfa, bpfa = (presets.options_for("paper", model, **PAPER) for model in ("kfa", "bpfa"))
     assert kfa == {
-        "model": "kfa", "patch_shape": [8, 8], "n_atoms": 256, "rank": 7, "stride": 2, "sweeps": 150,
-        "burn_in": 40, "usage_prior": [256.0, 1.0], "start": "pca",
+        "setting": "paper", "model": "kfa", "patch_shape": [8, 8], "n_atoms": 256, "rank": 7, "stride": 2,
     }  # fmt: skip
     del kfa["rank"]
     assert bpfa == kfa | {"model": "bpfa"}  # the same care for both

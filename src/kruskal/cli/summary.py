@@ -56,7 +56,9 @@ def summarise(
     found |= {
         "noise_std": float(restoration.noise_std),
         "seconds": float(restoration.seconds),
-        "sweeps": settings.get("sweeps"),
+        "sweeps": len(restoration.trace["noise_std"]),
+        "kept": restoration.kept,
+        "pilots": list(restoration.pilots),
         "n_items": restoration.n_items,
         "n_atoms": len(used),
         "n_atoms_used": int(used.sum()),
@@ -64,7 +66,9 @@ def summarise(
         "alpha": last_alpha(restoration),
         "share_observed": float(observed.mean()),
     }
-    found |= {name: settings.get(name) for name in ("model", "patch_shape", "stride", "burn_in", "seed")}
+    shown = ("setting", "model", "patch_shape", "stride", "sparsity", "usage_prior", "regions", "seed")
+    found |= {name: settings.get(name) for name in shown}
+    found["burn_in"] = found["sweeps"] - found["kept"]
     found |= {"rank": settings.get("rank") or None, "threads": restoration.threads, "version": __version__}
     return json_ready(found)
 
@@ -134,6 +138,11 @@ def as_text(summary: dict[str, Any]) -> str:
         f"in {duration(summary['seconds'])}",
         f"noise {summary['noise_std']:.4g}, {summary['n_atoms_used']} of {summary['n_atoms']} atoms used",
     ]
+    if summary["pilots"]:
+        seconds = sum(pilot["seconds"] for pilot in summary["pilots"])
+        lines.append(
+            f"patch, sparsity and rank from {len(summary['pilots'])} pilot runs of {duration(seconds)}"
+        )
     for name, unit in (("psnr", " dB"), ("ssim", ""), ("rrse", "")):
         if name in summary:
             lines.append(_score_line(summary, name, unit))

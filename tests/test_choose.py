@@ -1,0 +1,135 @@
+"""Pilot runs: what is hidden, which candidates there are, when one takes over."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import kruskal
+from kruskal import choose as pilots
+from kruskal.defaults import Look, patch_ladder
+from kruskal.settings import resolve
+from tests.test_restore import Notes
+
+PICTURE = np.add.outer(np.sin(np.arange(60.0) / 3.0), np.cos(np.arange(60.0) / 4.0))
+OBSERVED = np.random.default_rng(0).random(PICTURE.shape) < 0.5
+FREE = {"patch_shape", "sparsity", "rank"}
+LOOK = Look(0.5, 0.0)
+
+
+def chosen(errors, free=FREE, look=LOOK, model="kfa"):
+    """Options and pilots when a candidate misses every hidden entry by what ``errors`` says of its settings."""
+    asked = []
+
+    def restore(values, observed, settings):
+        asked.append((values, observed, settings))
+        noise = np.random.default_rng(1).normal(size=values.shape)
+        return values + errors(settings) * noise
+
+    def settings_for(shape, **options):
+        return resolve(shape, **({"look": look, "seed": 5, "model": model} | options))
+
+    options, made = pilots.choose(
+        PICTURE, OBSERVED, settings_for, restore, free, None, 5, lambda sentence: None
+    )
+    return options, made, asked
+
+
+def test_without_a_difference_the_rules_hold():
+    options, made, _ = chosen(lambda settings: 1.0)
+    assert options == {}
+    assert [pilot.differs for pilot in made] == ["", "patch_shape", "patch_shape", "sparsity", "rank"]
+    assert all(pilot.lead == 0.0 for pilot in made)
+
+
+def test_a_surely_better_candidate_takes_over_in_what_it_differs():
+    options, _, _ = chosen(lambda settings: 0.5 if settings.patch_shape == (8, 8) else 1.0)
+    assert options == {"patch_shape": (8, 8)}
+    options, _, _ = chosen(lambda settings: 0.5 if settings.rank == 4 else 1.0)
+    assert options == {"rank": 4}
+    options, _, _ = chosen(lambda settings: 0.5 if settings.sparsity == 0.125 else 1.0)
+    assert options == {"sparsity": 0.125}
+
+
+def test_of_two_better_patches_the_best_is_taken():
+    wide = {(8, 8): 0.6, (12, 12): 1.0, (16, 16): 0.5}
+    options, _, _ = chosen(lambda settings: wide[settings.patch_shape])
+    assert options == {"patch_shape": (16, 16)}
+
+
+def test_a_worse_candidate_is_not_taken():
+    options, made, _ = chosen(lambda settings: 1.0 if settings.patch_shape == (12, 12) else 2.0)
+    assert options == {} and all(pilot.lead < -3 for pilot in made if pilot.differs == "patch_shape")
+
+
+def test_only_what_is_free_is_tried():
+    _, made, _ = chosen(lambda settings: 1.0, free={"rank"})
+    assert [pilot.differs for pilot in made] == ["", "rank"]
+    _, made, _ = chosen(lambda settings: 1.0, model="bpfa")
+    assert "rank" not in {pilot.differs for pilot in made}
+
+
+def test_hidden_entries_are_observed_and_the_same_for_all():
+    _, _, asked = chosen(lambda settings: 1.0)
+    masks = [observed for _, observed, _ in asked]
+    assert all((mask == masks[0]).all() for mask in masks)
+    hidden = OBSERVED & ~masks[0]
+    assert not (masks[0] & ~OBSERVED).any()
+    assert hidden.sum() == int(pilots.HIDDEN_SHARE * OBSERVED.sum())
+
+
+def test_pilots_are_short_and_small():
+    shape = (3000, 2000)
+    base = resolve(shape, look=LOOK)
+    part = pilots._part(shape, base)
+    assert all(piece.stop - piece.start >= 4 * side for piece, side in zip(part, base.patch_shape))
+    sizes = tuple(piece.stop - piece.start for piece in part)
+    short = pilots._short(partial(resolve, look=LOOK), sizes, {})
+    assert short.sweeps == 24 and short.grid.n_items * np.prod(short.patch_shape) <= pilots._WORK
+    assert pilots._part((60, 60), resolve((60, 60), look=LOOK)) == (slice(0, 60), slice(0, 60))
+
+
+@pytest.mark.parametrize(
+    "shape, look, worth",
+    [
+        ((200, 200), Look(0.5, 0.0), True),
+        ((200, 200), Look(1.0, 0.1), True),
+        ((200, 200), Look(1.0, 0.0), False),  # nothing to predict
+        ((30, 30), Look(1.0, 0.1), False),  # too few entries to tell
+    ],
+)
+def test_when_pilots_are_worth_it(shape, look, worth):
+    assert pilots.worth_a_pilot(np.ones(shape, bool), look) == worth
+
+
+def test_a_pilot_survives_json_and_speaks():
+    pilot = pilots.Pilot("rank", (8, 8), 2.0, 4, 1.25, -0.5, 3.0)
+    assert pilots.Pilot.from_json(pilot.to_json() | {"patch_shape": [8, 8]}) == pilot
+    assert "patch 8x8, rank 4, sparsity 2" in pilot.sentence()
+    assert "0.5 standard errors worse" in pilot.sentence()
+
+
+def test_ladders_climb():
+    for shape in ((300,), (100, 100), (64, 64, 3), (40, 40, 40), (9, 9, 9, 9), (6,) * 5, (3,) * 6, (7, 2)):
+        ladder = patch_ladder(shape)
+        sizes = [int(np.prod(patch)) for patch in ladder]
+        assert len(ladder) == 3 and sizes == sorted(sizes)
+        assert all(1 <= side <= size for patch in ladder for side, size in zip(patch, shape))
+
+
+def test_inpaint_makes_pilots_and_says_so(tmp_path):
+    """On its own when nothing is given; not when something is; the same bytes for any number of threads."""
+    notes = Notes()
+    x = np.where(np.random.default_rng(0).random((96, 96)) < 0.6, np.resize(PICTURE, (96, 96)), np.nan)
+    options = {"n_atoms": 8, "sweeps": 4, "seed": 1}
+    first = kruskal.inpaint(x, threads=1, progress=notes, **options)
+    assert len(first.pilots) >= 3 and sum("pilot run" in note for note in notes.notes) == len(first.pilots)
+    second = kruskal.inpaint(x, threads=2, **options)
+    np.testing.assert_array_equal(first.mean, second.mean)
+    assert kruskal.inpaint(x, patch_shape=(8, 8), **options).pilots == ()
+    assert kruskal.inpaint(x, auto=False, **options).pilots == ()
+    some = kruskal.inpaint(x, patch_shape=(8, 8), auto=True, **options)
+    assert {pilot["differs"] for pilot in some.pilots} == {"", "sparsity", "rank"}
+    first.save(tmp_path / "a.npz")
+    second.save(tmp_path / "b.npz")
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
