@@ -18,7 +18,7 @@ LOOK = Look(0.5, 0.0)
 
 
 def chosen(errors, free=FREE, look=LOOK, model="kfa"):
-    """Options and pilots when a candidate misses every hidden entry by what ``errors`` says of its settings."""
+    """Options and pilots when a candidate misses hidden entries by what ``errors`` says of its settings."""
     asked = []
 
     def restore(values, observed, settings):

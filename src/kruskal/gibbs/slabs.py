@@ -10,8 +10,10 @@ creep. `expect_items` gives, for the kept draws, the mean of the item over s_A a
 
     mean_p = d_p^T m_A,   v_p = d_p^T Lambda^-1 d_p,
 
-and adds them up over the overlapping items with the weight 1 / (v_p + 1 / gamma_eps), one over the predictive
-variance. With Lambda = U^T U both are sums over the rows of U^-T D_A.
+and adds them up over the overlapping items with the weight t / (v_p + 1 / gamma_eps), one over the predictive
+variance times a trust t. An item with hardly an observed entry would seem to be sure, as v_p is given z and z is
+then drawn next to its prior; so t is the number of observed entries over 8, at most 1. With Lambda = U^T U the
+variances are sums over the rows of U^-T D_A.
 """
 
 import math
@@ -28,6 +30,8 @@ from kruskal.random.philox import philox
 
 _JOINT_SLABS = int(Stream.JOINT_SLABS)
 _LANES = 8  # float64 in a vector: rows are padded to it, so that loops have no remainder
+_ENOUGH = 8  # observed entries from which on an item is trusted
+_HARDLY = 1e-6  # trust in an item without any: it has a say only where no better informed one is
 _ROWS = 4  # rows that are worked on at once
 
 
@@ -145,10 +149,11 @@ def _expect(
             _subtract_rows(rows, factor, a, 0, rows.shape[1])
             _scale_row(rows, a, 0, rows.shape[1], 1.0 / factor[a, a])
             _add_squares(rows, a, variance)
+        trust = max(min(1.0, seen / _ENOUGH), _HARDLY)
         base = origin[n] - first
         for i in range(n_entries):
             at = base + offset[i]
-            precision = 1.0 / (variance[i] + noise)
+            precision = trust / (variance[i] + noise)
             weight[at] += precision
             total[at] += precision * mean[i]
             square[at] += precision * (mean[i] * mean[i] + variance[i])
