@@ -11,9 +11,9 @@ creep. `expect_items` gives, for the kept draws, the mean of the item over s_A a
     mean_p = d_p^T m_A,   v_p = d_p^T Lambda^-1 d_p,
 
 and adds them up over the overlapping items with the weight t / (v_p + 1 / gamma_eps), one over the predictive
-variance times a trust t. An item with hardly an observed entry would seem to be sure, as v_p is given z and z is
-then drawn next to its prior; so t is the number of observed entries over 8, at most 1. With Lambda = U^T U the
-variances are sums over the rows of U^-T D_A.
+variance times a trust t. An item with hardly an observed entry would seem to be sure, as v_p is given z and z
+is then drawn next to its prior; so t is the number of observed entries over 8, at most 1. With Lambda = U^T U
+the variances are sums over the rows of U^-T D_A.
 """
 
 import math
