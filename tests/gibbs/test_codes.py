@@ -278,9 +278,9 @@ def test_posterior_of_overlapping_atoms(masked, collapsed, joint):
     shards = split(items)
     for sweep in range(1, 40):
         for shard in shards:
-            drawn = draw_codes(shard, model, seed=6, sweep=sweep, collapsed=collapsed)
+            draw_codes(shard, model, seed=6, sweep=sweep, collapsed=collapsed)
             if joint:
-                draw_slabs(shard, model, drawn, seed=6, sweep=sweep)
+                draw_slabs(shard, model, seed=6, sweep=sweep)
     codes = np.concatenate([sparse_to_dense(shard.codes, 3) for shard in shards])
     used = codes != 0.0
     counts = np.bincount(used @ np.array([4, 2, 1]), minlength=8)

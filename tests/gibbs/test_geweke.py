@@ -63,8 +63,8 @@ def without_the_jacobian_of_the_mean_usage(monkeypatch):
 def without_half_of_the_prior_of_joint_slabs(monkeypatch):
     right = base.draw_slabs
 
-    def wrong(shard, model, drawn, seed, sweep):
-        return right(shard, model._replace(code_precision=0.5 * model.code_precision), drawn, seed, sweep)
+    def wrong(shard, model, seed, sweep):
+        return right(shard, model._replace(code_precision=0.5 * model.code_precision), seed, sweep)
 
     monkeypatch.setattr(base, "draw_slabs", wrong)
 

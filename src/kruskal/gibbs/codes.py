@@ -26,7 +26,7 @@ import numpy as np
 from kruskal.gibbs.codes_complete import sweep_complete
 from kruskal.gibbs.codes_masked import sweep_masked
 from kruskal.gibbs.codes_uncollapsed import sweep_uncollapsed
-from kruskal.gibbs.local import Codes, Shard, count_codes
+from kruskal.gibbs.local import Codes, Shard, count_codes, sum_squares
 from kruskal.gibbs.pairs import padded
 from kruskal.random import key_of
 
@@ -109,5 +109,5 @@ def draw_codes(shard: Shard, model: CodeModel, seed: int, sweep: int, collapsed:
         capacity *= 2  # the buffer was too small; the same random numbers give the same codes again
     filled = int(start[-1])
     shard.codes = Codes(start, atom[:filled].copy(), value[:filled].copy())
-    counts, code_squares = count_codes(shard.codes, items.region, *model.log_odds.shape)
-    return CodeDraw(counts, code_squares, squares)
+    counts = count_codes(shard.codes, items.region, *model.log_odds.shape)
+    return CodeDraw(counts, sum_squares(shard.codes, len(model.dictionary)), squares)

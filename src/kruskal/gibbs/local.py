@@ -118,18 +118,29 @@ def _list_observed(observed, origin, offset, entry):
                 filled += 1
 
 
-def count_codes(
-    codes: Codes, region: np.ndarray, n_regions: int, n_atoms: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """How many items of each region use each atom ((G, K) int64), the sum of squared codes ((K,) float64)."""
-    counts, squares = np.zeros((n_regions, n_atoms), np.int64), np.zeros(n_atoms)
-    _count(*codes, region, counts, squares)
-    return counts, squares
+def count_codes(codes: Codes, region: np.ndarray, n_regions: int, n_atoms: int) -> np.ndarray:
+    """How many items of each region use each atom, (G, K) int64."""
+    counts = np.zeros((n_regions, n_atoms), np.int64)
+    _count(codes.start, codes.atom, region, counts)
+    return counts
+
+
+def sum_squares(codes: Codes, n_atoms: int) -> np.ndarray:
+    """(K,) sum of the squared codes of each atom."""
+    squares = np.zeros(n_atoms)
+    _sum_squares(codes.atom, codes.value, squares)
+    return squares
 
 
 @kernel
-def _count(start, atom, value, region, counts, squares):
+def _count(start, atom, region, counts):
     for n in range(region.shape[0]):
+        here = np.uint64(region[n])
         for c in range(start[n], start[n + 1]):
-            counts[region[n], atom[c]] += 1
-            squares[atom[c]] += float(value[c]) * float(value[c])
+            counts[here, atom[c]] += 1
+
+
+@kernel
+def _sum_squares(atom, value, squares):
+    for c in range(atom.shape[0]):
+        squares[atom[c]] += float(value[c]) * float(value[c])

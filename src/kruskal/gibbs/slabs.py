@@ -17,11 +17,12 @@ the variances are sums over the rows of U^-T D_A.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.gibbs.codes import CodeDraw
-from kruskal.gibbs.local import Codes, Shard, count_codes
+from kruskal.gibbs.codes import CodeModel
+from kruskal.gibbs.local import Codes, Shard, sum_squares
 from kruskal.kernel import kernel
 from kruskal.patches import Slab
 from kruskal.random import Stream, key_of
@@ -35,13 +36,15 @@ _HARDLY = 1e-6  # trust in an item without any: it has a say only where no bette
 _ROWS = 4  # rows that are worked on at once
 
 
-def draw_slabs(shard: Shard, model, drawn: CodeDraw, seed: int, sweep: int) -> CodeDraw:
-    """Draw all s of every item of a shard jointly; replaces its codes and, if masked, its residual.
+class SlabDraw(NamedTuple):
+    """What one shard reports after the joint draw; as in `CodeDraw`, without the counts."""
 
-    Parameters
-    ----------
-    model : `CodeModel` of this sweep;  drawn : what the pass over (z, s) reported, of which the counts hold
-    """
+    squares: np.ndarray
+    residual_squares: float
+
+
+def draw_slabs(shard: Shard, model: CodeModel, seed: int, sweep: int) -> SlabDraw:
+    """Draw all s of every item of a shard jointly; replaces its codes and, if masked, its residual."""
     items, codes = shard.items, shard.codes
     value = np.empty_like(codes.value)
     squares = _draw(
@@ -50,8 +53,7 @@ def draw_slabs(shard: Shard, model, drawn: CodeDraw, seed: int, sweep: int) -> C
         (*key_of(seed), sweep, shard.first), _most_active(codes), value, shard.residual,
     )  # fmt: skip
     shard.codes = Codes(codes.start, codes.atom, value)
-    _, code_squares = count_codes(shard.codes, items.region, *model.log_odds.shape)
-    return CodeDraw(drawn.counts, code_squares, squares)
+    return SlabDraw(sum_squares(shard.codes, len(model.dictionary)), squares)
 
 
 def expect_items(
@@ -149,7 +151,7 @@ def _expect(
             _subtract_rows(rows, factor, a, 0, rows.shape[1])
             _scale_row(rows, a, 0, rows.shape[1], 1.0 / factor[a, a])
             _add_squares(rows, a, variance)
-        trust = max(min(1.0, seen / _ENOUGH), _HARDLY)
+        trust = max(min(1.0, seen / min(_ENOUGH, n_entries)), _HARDLY)
         base = origin[n] - first
         for i in range(n_entries):
             at = base + offset[i]

@@ -150,17 +150,23 @@ class FactorModel:
             engine.dtype,
             engine.complete,
         )
-        drawn = sum_in_order(engine.map(partial(self.draw_shard, codes=codes, seed=seed, number=number)))
+        drawn = sum_in_order(
+            engine.map(partial(draw_codes, model=codes, seed=seed, sweep=number, collapsed=self.collapsed))
+        )
+        if self.joint:
+            drawn = self.draw_slabs(drawn, codes, engine, seed, number)
         state = self.draw_scalars(state, drawn, engine, seed, number)
         state = self.draw_atoms(state, drawn, engine, seed, number)
         state = self.draw_atom_prior(state, seed, number)
         counts = drawn.counts.sum(axis=0)
         return state, SweepReport(counts, drawn.residual_squares, float(counts.sum()) / engine.n_items)
 
-    def draw_shard(self, shard: Shard, codes: CodeModel, seed: int, number: int) -> CodeDraw:
-        """z and s of the items of one shard."""
-        drawn = draw_codes(shard, codes, seed, number, self.collapsed)
-        return draw_slabs(shard, codes, drawn, seed, number) if self.joint else drawn
+    def draw_slabs(
+        self, drawn: CodeDraw, codes: CodeModel, engine: Engine, seed: int, number: int
+    ) -> CodeDraw:
+        """All s of every item anew, jointly; the z, and so the counts, stay."""
+        parts = sum_in_order(engine.map(partial(draw_slabs, model=codes, seed=seed, sweep=number)))
+        return CodeDraw(drawn.counts, parts.squares, parts.residual_squares)
 
     def draw_scalars(self, state: Global, drawn: CodeDraw, engine: Engine, seed: int, number: int) -> Global:
         """pi, gamma_s and gamma_eps."""

@@ -21,8 +21,13 @@ from kruskal.gibbs.local import Shard
 from kruskal.models import Model
 from kruskal.models.base import SweepReport
 
-PHASES = ("codes", "scalars", "atoms", "prior", "assembly")
-_METHODS = {"draw_scalars": "scalars", "draw_atoms": "atoms", "draw_atom_prior": "prior"}
+PHASES = ("codes", "slabs", "scalars", "atoms", "prior", "assembly")
+_METHODS = {
+    "draw_slabs": "slabs",
+    "draw_scalars": "scalars",
+    "draw_atoms": "atoms",
+    "draw_atom_prior": "prior",
+}
 _MOST_ROWS = 65_536
 _CALLS = 2
 _CALM = 0.1  # BLAS threads spin for a while after a call and would take a core from what is timed next
