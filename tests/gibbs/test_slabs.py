@@ -136,7 +136,7 @@ def test_codes_are_replaced_not_changed():
 def test_a_mask_that_is_all_true_draws_the_same():
     world = slab_world(20, (3, 3), 40, False)
     (shard,), (drawn,) = draw(world)
-    (masked,), ((_, same),) = draw(world, keep_mask=True)
+    (masked,), (same,) = draw(world, keep_mask=True)
     assert not masked.items.complete
     np.testing.assert_allclose(masked.codes.value, shard.codes.value, rtol=1e-9, atol=1e-10)
     assert same.residual_squares == pytest.approx(drawn.residual_squares, rel=1e-10)
