@@ -81,12 +81,12 @@ def test_hidden_entries_are_observed_and_the_same_for_all():
 def test_pilots_are_short_and_small():
     shape = (3000, 2000)
     base = resolve(shape, look=LOOK)
-    part = pilots._part(shape, base)
+    part = pilots._part(np.ones(shape, bool), base)
     assert all(piece.stop - piece.start >= 4 * side for piece, side in zip(part, base.patch_shape))
     sizes = tuple(piece.stop - piece.start for piece in part)
     short = pilots._short(partial(resolve, look=LOOK), sizes, {})
     assert short.sweeps == 24 and short.grid.n_items * np.prod(short.patch_shape) <= pilots._WORK
-    assert pilots._part((60, 60), resolve((60, 60), look=LOOK)) == (slice(0, 60), slice(0, 60))
+    assert pilots._part(np.ones((60, 60), bool), resolve((60, 60), look=LOOK)) == (slice(0, 60), slice(0, 60))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.defaults import Look, patch_ladder
+from kruskal.errors import InputError
 from kruskal.patches import Grid
 from kruskal.settings import Settings
 from kruskal.tensor import maximal_rank
@@ -82,6 +83,10 @@ def worth_a_pilot(observed: np.ndarray, look: Look) -> bool:
     """
     if look.only_represent:
         return False
+    return _enough(observed)
+
+
+def _enough(observed: np.ndarray) -> bool:
     return HIDDEN_SHARE * int(np.count_nonzero(observed)) >= _FEWEST
 
 
@@ -104,14 +109,21 @@ def choose(
     pilots : in the order in which they were made
     """
     base = resolve(values.shape)
-    here = _part(values.shape, base)
+    here = _part(observed, base)
     values, observed = values[here], observed[here]
+    if not _enough(observed):
+        return {}, []
     hidden = _hide(observed, seed)
     pilots: list[Pilot] = []
     first: np.ndarray | None = None
     for differs, options in _candidates(base, free, patch_ladder(values.shape, channels)):
         began = time.perf_counter()
-        settings = _short(resolve, values.shape, options)
+        try:
+            settings = _short(resolve, values.shape, options)
+        except (
+            InputError
+        ):  # what the user gave does not fit this candidate, such as a stride wider than a patch
+            continue
         estimate = restore(values, observed & ~hidden, settings)
         errors = (estimate[hidden] - values[hidden].astype(np.float64)) ** 2
         first = errors if first is None else first
@@ -148,23 +160,32 @@ def _candidates(
 
 def _short(resolve: Resolve, shape: tuple[int, ...], options: dict[str, Any]) -> Settings:
     """Settings of a pilot run: few sweeps, and patches at twice the distance of the run itself."""
-    whole = resolve(shape, **options)
-    stride = tuple(max(1, min(2 * step, size // 2)) for step, size in zip(whole.stride, whole.patch_shape))
-    return resolve(shape, **options, stride=stride, sweeps=_SWEEPS, burn_in=_BURN_IN)
+    stride = _pilot_stride(resolve(shape, **options))
+    short = {"stride": stride, "sweeps": _SWEEPS, "burn_in": _BURN_IN}
+    return resolve(shape, **options, **short, until_converged=False, time_budget=None)
 
 
-def _part(shape: tuple[int, ...], base: Settings) -> tuple[slice, ...]:
-    """The middle of the array, as much of it as a pilot run may take; longer axes are cut first."""
-    sizes = list(shape)
-    entries = math.prod(base.patch_shape)
-    stride = tuple(max(1, min(2 * step, size // 2)) for step, size in zip(base.stride, base.patch_shape))
+def _pilot_stride(settings: Settings) -> tuple[int, ...]:
+    pairs = zip(settings.stride, settings.patch_shape)
+    return tuple(max(1, min(2 * step, size // 2)) for step, size in pairs)
+
+
+def _part(observed: np.ndarray, base: Settings) -> tuple[slice, ...]:
+    """As much of the array as a pilot run may take, around the middle of what is observed.
+
+    Longer axes are cut first.
+    """
+    shape, sizes = observed.shape, list(observed.shape)
+    entries, stride = math.prod(base.patch_shape), _pilot_stride(base)
     while Grid(tuple(sizes), base.patch_shape, stride).n_items * entries > _WORK:
         spare = [size / patch for size, patch in zip(sizes, base.patch_shape)]
         axis = int(np.argmax(spare))
         if spare[axis] <= 4.0:
             break
         sizes[axis] = max(4 * base.patch_shape[axis], int(0.8 * sizes[axis]))
-    return tuple(slice((n - size) // 2, (n - size) // 2 + size) for n, size in zip(shape, sizes))
+    middles = [int(np.median(places)) for places in np.nonzero(observed)]
+    starts = [min(max(middle - size // 2, 0), n - size) for middle, size, n in zip(middles, sizes, shape)]
+    return tuple(slice(start, start + size) for start, size in zip(starts, sizes))
 
 
 def _hide(observed: np.ndarray, seed: int) -> np.ndarray:

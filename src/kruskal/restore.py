@@ -77,13 +77,15 @@ def inpaint(
     usage_prior : (a_pi, b_pi) of the beta process; a larger b_pi is sparser, the paper has (K, 1)
     sparsity : the same as b_pi per item, with a_pi = K (default: 0 for clean and nearly complete data, which
         is the paper's prior, 2 for clean data with much missing, 1/8 for noisy data)
-    regions : the array is divided into this many regions, each with a usage of its own (default: up to 64);
-        1 is the paper's model
+    regions : the array is divided into at most this many regions (powers of two), each with a usage of its
+        own (default: up to 64); 1 is the paper's model
     auto : test the defaults of patch, sparsity and rank in short pilot runs that predict hidden entries, and
-        take others where these are surely better; None does so when none of the three is given
+        take others where these are surely better; None does so when none of the three is given and there
+        is no time budget
     until_converged : end burn-in when the trace is level, and the run when more draws no longer move the
         estimate; ``sweeps`` (default then 500) and ``burn_in`` are upper limits
-    time_budget : end the sweeps after so many seconds; such a run cannot be repeated exactly
+    time_budget : end the sweeps after so many seconds, pilot runs not counted; a resumed run has them anew.
+        Such a run cannot be repeated exactly
     seed : everything random follows from it
     threads : number of threads (default: all cores); the result does not depend on it
     checkpoint : folder for the state of the run; `resume` goes on from it
@@ -125,7 +127,7 @@ def inpaint(
         ) if not given
     }  # fmt: skip
     if auto is None:
-        auto = len(free) == 3 and setting == "default"
+        auto = len(free) == 3 and setting == "default" and time_budget is None
     if auto and free and worth_a_pilot(mask, look):
         better, pilots = choose(
             values,
@@ -256,7 +258,8 @@ class _Run:
                 checkpoints.restore(self.directory, saved, chain)
             self.progress.start(settings.sweeps, chain.done)
             stack.callback(self.progress.stop)
-            self._sweep_to_the_end(chain, scaling, began)
+            if saved is None or not saved["ended"]:
+                self._sweep_to_the_end(chain, scaling, began)
             return self._read_off(chain, scaling, engine.n_items, time.perf_counter() - began)
 
     def _sweep_to_the_end(self, chain: Chain, scaling: Scaling, began: float) -> None:
@@ -264,9 +267,8 @@ class _Run:
         plan = Stopping(settings.sweeps, settings.burn_in, settings.until_converged, settings.time_budget)
         try:
             while not plan.ended(chain.now, time.perf_counter() - began):
-                chain.advance(plan.keeps(chain.now, time.perf_counter() - began))
-                if settings.until_converged:
-                    chain.look()
+                keep = plan.keeps(chain.now, time.perf_counter() - began)
+                chain.advance(keep, look=settings.until_converged)
                 shown = {name: float(values[-1]) for name, values in chain.trace().items()}
                 shown["noise_std"] *= scaling.scale
                 self.progress.update(chain.done, shown)
@@ -276,13 +278,13 @@ class _Run:
         except KeyboardInterrupt:
             self._save(chain)
             raise
-        self._save(chain)
+        self._save(chain, ended=True)
 
-    def _save(self, chain: Chain) -> None:
+    def _save(self, chain: Chain, ended: bool = False) -> None:
         """Write a checkpoint, if asked for. A failure is told and does not cost the run."""
         if self.directory is not None:
             try:
-                checkpoints.save(self.directory, chain, self.header())
+                checkpoints.save(self.directory, chain, self.header(), ended)
             except InputError as error:
                 self.progress.note(f"no checkpoint could be written after sweep {chain.done}: {error}")
 

@@ -131,7 +131,8 @@ def resolve(
     if usage_prior is None:
         if sparsity is None:
             sparsity = 0.0 if paper else defaults.default_sparsity(look)
-        usage_prior = n_atoms, max(1.0, _check_sparsity(sparsity) * grid.n_items)
+        sparsity = _check_sparsity(sparsity)
+        usage_prior = n_atoms, max(1.0, sparsity * grid.n_items)
     if rank == "auto":
         rank = (
             defaults.paper_rank(grid.patch_shape) if paper else defaults.default_rank(grid.patch_shape, look)
@@ -196,8 +197,8 @@ def _check_sparsity(sparsity: float) -> float:
         value = float(sparsity)
     except (TypeError, ValueError):
         value = math.nan
-    if not 0.0 <= value < math.inf:
-        raise InputError(f"sparsity must be a number of at least 0, not {sparsity!r}")
+    if not 0.0 <= value <= 1e12:
+        raise InputError(f"sparsity must be a number from 0 to 1e12, not {sparsity!r}")
     return value
 
 

@@ -68,7 +68,8 @@ def describe(file: Path, key: str | None = None) -> dict[str, Any]:
 def _describe_array(file: Path, key: str | None) -> dict[str, Any]:
     import numpy as np
 
-    from kruskal.data import read
+    from kruskal.data import Scaling, read
+    from kruskal.defaults import FIRST_LOOK, Look
     from kruskal.settings import resolve
 
     with named_by_options(file):
@@ -77,7 +78,10 @@ def _describe_array(file: Path, key: str | None) -> dict[str, Any]:
     finite = np.isfinite(values)
     observed = ~np.isnan(values) if loaded.observed is None else loaded.observed & ~np.isnan(values)
     usable = values[finite & observed]
-    suggested = resolve(values.shape)
+    look = FIRST_LOOK
+    if usable.size and usable.min() < usable.max():
+        look = Look.at(values, observed & finite, Scaling.fit(values, observed & finite).scale)
+    suggested = resolve(values.shape, look=look)
     found = {
         "file": str(file),
         "format": metadata.pop("format"),

@@ -140,9 +140,7 @@ def as_text(summary: dict[str, Any]) -> str:
     ]
     if summary["pilots"]:
         seconds = sum(pilot["seconds"] for pilot in summary["pilots"])
-        lines.append(
-            f"patch, sparsity and rank from {len(summary['pilots'])} pilot runs of {duration(seconds)}"
-        )
+        lines.append(f"defaults tested in {len(summary['pilots'])} pilot runs of {duration(seconds)}")
     for name, unit in (("psnr", " dB"), ("ssim", ""), ("rrse", "")):
         if name in summary:
             lines.append(_score_line(summary, name, unit))

@@ -80,8 +80,8 @@ class Chain:
         """The trace by name: one value per sweep."""
         return dict(zip(TRACED, self.now.trace.T))
 
-    def advance(self, keep: bool) -> None:
-        """Make one sweep, and keep the draw or not.
+    def advance(self, keep: bool, look: bool = False) -> None:
+        """Make one sweep, keep the draw or not, and look for convergence or not.
 
         Either all of it happens or, when interrupted, none: codes are replaced by a sweep, never changed, so
         those from before can be put back, and the rest is replaced by one assignment.
@@ -107,23 +107,25 @@ class Chain:
             }
             trace = np.vstack([before.trace, [float(row[name]) for name in TRACED]])
             codes = tuple(self.engine.map(_codes_of))
+            after = before._replace(
+                done=before.done + 1, state=state, codes=codes, moments=moments, usage=usage, trace=trace
+            )
+            after = looked_at(after) if look else after
         except BaseException:
             self.engine.drain()
             self.engine.put_codes(before.codes)
             raise
-        self.now = before._replace(
-            done=before.done + 1, state=state, codes=codes, moments=moments, usage=usage, trace=trace
-        )
+        self.now = after
 
-    def look(self) -> None:
-        """Compare the estimate with what it was at the last look, once half as many draws again are kept."""
-        now = self.now
-        if now.moments.draws < next_check(now.checked_draws):
-            return
-        estimate, shift = now.moments.mean(), math.inf
-        if now.checked_draws > 0:
-            shift = estimate_shift(estimate, now.checked, np.sqrt(now.moments.variance()))
-        self.now = now._replace(checked_draws=now.moments.draws, checked=estimate, shift=shift)
+
+def looked_at(now: Progressed) -> Progressed:
+    """Compare the estimate with what it was at the last look, once half as many draws again are kept."""
+    if now.moments.draws < next_check(now.checked_draws):
+        return now
+    estimate, shift = now.moments.mean(), math.inf
+    if now.checked_draws > 0:
+        shift = estimate_shift(estimate, now.checked, np.sqrt(now.moments.variance()))
+    return now._replace(checked_draws=now.moments.draws, checked=estimate, shift=shift)
 
 
 def next_check(draws: int) -> int:

@@ -62,7 +62,7 @@ def begin(directory: Path, values: np.ndarray, observed: np.ndarray, settings: d
         )
     with atomic_path(directory / _INPUT) as temporary:
         np.savez(temporary, values=values, observed=observed)
-    _write_header(directory, {"settings": settings, "done": 0, "state": None})
+    _write_header(directory, {"settings": settings, "done": 0, "state": None, "ended": False})
 
 
 @contextmanager
@@ -87,8 +87,8 @@ def locked(directory: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def save(directory: Path, chain: Chain, settings: dict[str, Any]) -> None:
-    """Write the state of the chain after its last whole sweep."""
+def save(directory: Path, chain: Chain, settings: dict[str, Any], ended: bool) -> None:
+    """Write the state of the chain after its last whole sweep; ``ended`` says that no more are to come."""
     now = chain.now
     name = f"state-{now.done:06d}.npz"
     arrays: dict[str, Any] = {f"global_{key}": value for key, value in now.state._asdict().items()}
@@ -98,7 +98,7 @@ def save(directory: Path, chain: Chain, settings: dict[str, Any]) -> None:
     arrays |= {"checked_draws": now.checked_draws, "checked": now.checked, "shift": now.shift}
     with atomic_path(directory / name) as temporary:
         np.savez(temporary, **arrays)
-    _write_header(directory, {"settings": settings, "done": now.done, "state": name})
+    _write_header(directory, {"settings": settings, "done": now.done, "state": name, "ended": ended})
     for old in directory.iterdir():
         if re.fullmatch(r"state-\d{6}\.npz", old.name) and old.name != name:
             old.unlink(missing_ok=True)

@@ -12,8 +12,8 @@ creep. `expect_items` gives, for the kept draws, the mean of the item over s_A a
 
 and adds them up over the overlapping items with the weight t / (v_p + 1 / gamma_eps), one over the predictive
 variance times a trust t. An item with hardly an observed entry would seem to be sure, as v_p is given z and z
-is then drawn next to its prior; so t is the number of observed entries over 8, at most 1. With Lambda = U^T U
-the variances are sums over the rows of U^-T D_A.
+is then drawn next to its prior; so t is the number of observed entries over 8 (or over all, if fewer), at
+most 1. With Lambda = U^T U the variances are sums over the rows of U^-T D_A.
 """
 
 import math
@@ -100,7 +100,7 @@ def _draw(
             data, atoms,
         )  # fmt: skip
         _set_products(atoms, products, code_atom, begin, active, seen, gamma_s, gamma_eps, factor)
-        _factorise(atoms, data, active, seen, gamma_eps, factor)
+        _factorise(atoms, data, active, seen, gamma_s, gamma_eps, factor)
         for a in range(active):
             words = philox(a, first_item + n, sweep, _JOINT_SLABS, key_0, key_1)
             slab[a] = factor[a, active] + normal(words[0], words[1])
@@ -139,7 +139,7 @@ def _expect(
             data, atoms,
         )  # fmt: skip
         _set_products(atoms, products, code_atom, begin, active, seen, gamma_s, gamma_eps, factor)
-        _factorise(atoms, data, active, seen, gamma_eps, factor)
+        _factorise(atoms, data, active, seen, gamma_s, gamma_eps, factor)
         for a in range(active):
             slab[a] = factor[a, active]
         _solve_back(factor, active, slab)
@@ -210,7 +210,7 @@ def _set_products(atoms, products, code_atom, begin, active, seen, gamma_s, gamm
 
 
 @kernel
-def _factorise(atoms, data, active, seen, gamma_eps, factor):
+def _factorise(atoms, data, active, seen, gamma_s, gamma_eps, factor):
     """Lambda in ``factor`` becomes U with U^T U = Lambda, followed by the column U^-T gamma_eps D_A^T x.
 
     The right-hand side is one more column, so that it is solved for on the way.
@@ -222,6 +222,8 @@ def _factorise(atoms, data, active, seen, gamma_eps, factor):
         # from the vector that holds the diagonal on; what lies before the diagonal is never read
         start = a // _LANES * _LANES
         _subtract_rows(factor, factor, a, start, width)
+        # no pivot of gamma_s I + a Gram matrix is below gamma_s, but for rounding
+        factor[a, a] = max(factor[a, a], gamma_s)
         _scale_row(factor, a, start, width, 1.0 / math.sqrt(factor[a, a]))
 
 

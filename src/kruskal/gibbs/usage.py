@@ -20,6 +20,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from kruskal.gibbs.precision import GammaPrior
 from kruskal.kernel import kernel
@@ -67,7 +68,7 @@ def draw_usage(
     if shared or len(sizes) == 1:
         total = counts.sum(axis=0)
         log_odds = draw_beta_log_odds(*usage_conditional(total, int(sizes.sum()), prior), random)
-        mean = np.clip(1.0 / (1.0 + np.exp(-log_odds)), 1e-9, 1.0 - 1e-9)
+        mean = np.clip(expit(log_odds), 1e-9, 1.0 - 1e-9)
         return Usage(np.tile(log_odds, (len(sizes), 1)), mean, usage.concentration)
     mean, concentration = usage.mean, usage.concentration
     for _ in range(_STEPS):
@@ -102,7 +103,7 @@ def move_means(
     width = 2.0 / np.sqrt(1.0 + (counts > 0).sum(axis=0))
     old = np.log(mean) - np.log1p(-mean)
     new = old + width * random.standard_normal(mean.shape)
-    proposal = np.clip(1.0 / (1.0 + np.exp(-new)), 1e-300, 1.0 - 1e-16)
+    proposal = np.clip(expit(new), 1e-300, 1.0 - 1e-16)
     first, second = prior.shapes(len(mean))
     log_ratio = region_log_likelihood(proposal, concentration, counts, sizes)
     log_ratio -= region_log_likelihood(mean, concentration, counts, sizes)
@@ -151,7 +152,7 @@ def _region_log_likelihood(mean, concentration, counts, sizes, out):
 @kernel
 def log_rising(a, n):
     """log Gamma(a + n) / Gamma(a): a short product, or Stirling's series when n is large."""
-    product, log_product, start = 1.0, 0.0, a
+    product, start = 1.0, a
     factors = 0
     while factors < n and (start < _STIRLING or n < 8):
         product *= start
