@@ -11,7 +11,7 @@ from kruskal.defaults import Look, patch_ladder
 from kruskal.settings import resolve
 from tests.test_restore import Notes
 
-PICTURE = np.add.outer(np.sin(np.arange(60.0) / 3.0), np.cos(np.arange(60.0) / 4.0))
+PICTURE = np.add.outer(np.sin(np.arange(96.0) / 3.0), np.cos(np.arange(96.0) / 4.0))
 OBSERVED = np.random.default_rng(0).random(PICTURE.shape) < 0.5
 FREE = {"patch_shape", "sparsity", "rank"}
 LOOK = Look(0.5, 0.0)
@@ -120,7 +120,7 @@ def test_ladders_climb():
 def test_inpaint_makes_pilots_and_says_so(tmp_path):
     """On its own when nothing is given; not when something is; the same bytes for any number of threads."""
     notes = Notes()
-    x = np.where(np.random.default_rng(0).random((96, 96)) < 0.6, np.resize(PICTURE, (96, 96)), np.nan)
+    x = np.where(np.random.default_rng(0).random((96, 96)) < 0.6, PICTURE, np.nan)
     options = {"n_atoms": 8, "sweeps": 4, "seed": 1}
     first = kruskal.inpaint(x, threads=1, progress=notes, **options)
     assert len(first.pilots) >= 3 and sum("pilot run" in note for note in notes.notes) == len(first.pilots)
@@ -133,3 +133,50 @@ def test_inpaint_makes_pilots_and_says_so(tmp_path):
     first.save(tmp_path / "a.npz")
     second.save(tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+
+
+def test_the_part_lies_where_the_data_are():
+    """The middle of the array may be empty: the pilots then go elsewhere."""
+    observed = np.zeros((512, 512), bool)
+    observed[:90, :90] = True
+    base = resolve(observed.shape, look=LOOK, stride=1)
+    part = pilots._part(observed, base)
+    assert observed[part].sum() > 0.9 * observed.sum()
+    scattered = np.zeros((3000, 3000), bool)
+    scattered[[0, -1], [0, -1]] = True  # too few to hide any
+
+    def settings_for(shape, **options):
+        return resolve(shape, **({"look": LOOK} | options))
+
+    def never(*_):
+        raise AssertionError
+
+    assert pilots.choose(np.zeros((3000, 3000)), scattered, settings_for, never, FREE, None, 5, print) == (
+        {},
+        [],
+    )
+
+
+def test_candidates_that_do_not_fit_what_is_given_are_left_out():
+    def settings_for(shape, **options):
+        return resolve(shape, **({"look": LOOK, "rank": 10} | options))
+
+    _, made = pilots.choose(
+        PICTURE,
+        OBSERVED,
+        settings_for,
+        lambda values, *_: values,
+        {"patch_shape", "sparsity"},
+        None,
+        5,
+        print,
+    )
+    assert [pilot.patch_shape for pilot in made if pilot.differs == "patch_shape"] == [(16, 16)]
+
+
+def test_pilots_have_no_budget_and_do_not_stop_early():
+    def settings_for(shape, **options):
+        return resolve(shape, **({"look": LOOK, "until_converged": True, "time_budget": 1.0} | options))
+
+    short = pilots._short(settings_for, (60, 60), {})
+    assert (short.until_converged, short.time_budget) == (False, None)

@@ -97,3 +97,10 @@ def test_until_converged_stops_early_and_can_be_resumed(tmp_path):
 def test_time_budget_ends_a_run():
     result = kruskal.inpaint(HOLES, sweeps=100_000, time_budget=1.0, **SMALL)
     assert 1 <= result.kept < len(result.trace["noise_std"]) < 100_000
+
+
+def test_a_run_that_ended_by_its_budget_stays_ended(tmp_path):
+    first = kruskal.inpaint(HOLES, sweeps=100_000, time_budget=0.5, checkpoint=tmp_path / "c", **SMALL)
+    again = kruskal.resume(tmp_path / "c", threads=1)
+    np.testing.assert_array_equal(first.mean, again.mean)
+    assert again.kept == first.kept

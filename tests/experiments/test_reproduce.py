@@ -80,7 +80,7 @@ def test_cells_of_other_options_are_run_again(run, say):
 
 def test_cells_of_another_version_are_run_again(run, say, monkeypatch):
     run(Squares())
-    monkeypatch.setattr(reproduce, "__version__", "99.0")
+    monkeypatch.setattr(reproduce, "made_by", lambda: "99.0")
     newer = Squares()
     run(newer)
     assert newer.runs == ALL and len(say.heard("is run again: it was made by version")) == 4

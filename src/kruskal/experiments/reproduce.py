@@ -9,12 +9,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from kruskal import __version__
 from kruskal.data import datasets
 from kruskal.engines.progress import duration
 from kruskal.errors import InputError, whole_number
 from kruskal.experiments.cells import Cell, Context
 from kruskal.experiments.experiment import Experiment
+from kruskal.experiments.made_by import made_by
 from kruskal.experiments.presets import SETTINGS
 from kruskal.experiments.speed.machine import machine
 from kruskal.experiments.store import Store, plain
@@ -67,7 +67,7 @@ class Outcome:
         return {
             "experiment": self.experiment.name,
             "title": self.experiment.title,
-            "version": __version__,
+            "version": made_by(),
             "machine": self.machine,
             "finished": not self.left,
             "failed": self.failed,
@@ -144,7 +144,7 @@ def run(
         Also after Ctrl-C and after a cell that could not be saved, with ``ended_by`` set.
     """
     store = Store(out, experiment.name)
-    if any(store.read(cell, __version__)[0] is None for cell in selection.wanted):
+    if any(store.read(cell, made_by())[0] is None for cell in selection.wanted):
         for name in experiment.datasets:
             datasets.locate(name)  # before anything is made: a missing data set is told at once
     with store.opened():
@@ -165,7 +165,7 @@ def _collect(store: Store, selection: Selection, outcome: Outcome, say: Callable
     wanted = {cell.key for cell in selection.wanted}
     left_out = 0
     for cell in selection.known:
-        record, reason = store.read(cell, __version__)
+        record, reason = store.read(cell, made_by())
         if record is not None:
             outcome.records[cell.key] = record
         elif reason and cell.key in wanted:
@@ -197,7 +197,7 @@ def _run_all(
             "key": cell.key,
             "options": plain(cell.options),
             "results": results,
-            "version": __version__,
+            "version": made_by(),
             "seed": cell.options.get("seed"),
             "threads": context.threads,
             "seconds": now - started,

@@ -2,7 +2,7 @@
 
 Local state lives in the shards of an engine, global state is one small NamedTuple. A sweep is
 
-    codes of every item, one by one, then jointly  ->  usage, precisions  ->  atoms  ->  what governs the atoms
+    codes of every item, then its slabs  ->  usage, precisions  ->  atoms  ->  what governs the atoms
 
 and everything that touches items goes through ``engine.map``: what a shard returns is summed in the order of
 the shards. A model knows what is drawn, never where the data live.
