@@ -17,7 +17,9 @@ def restoration(mean, **changes):
         "dictionary": np.zeros((4, 2, 2)),
         "ranks": np.array([1, 2, 2, 1]),
         "usage": np.array([0.5, 0.1, 0.2, 0.0]),
-        "trace": {"alpha": np.array([3.0, 4.5])},
+        "trace": {"alpha": np.array([3.0, 4.5]), "noise_std": np.full(9, 2.0)},
+        "pilots": (),
+        "kept": 5,
         "settings": {"model": "kfa", "patch_shape": (2, 2), "sweeps": 9, "seed": 3, "rank": 2},
         "n_items": 25,
         "threads": 1,
@@ -36,10 +38,17 @@ def test_atoms_that_are_not_used_do_not_count(mean):
     assert found["n_atoms"] == 4 and found["n_atoms_used"] == 3
     assert found["rank_histogram"] == {"1": 1, "2": 2}
     assert found["alpha"] == 4.5
+    assert (found["sweeps"], found["kept"], found["burn_in"], found["pilots"]) == (9, 5, 4, [])
+
+
+def test_pilot_runs_are_told(mean):
+    pilots = ({"differs": "", "seconds": 2.0}, {"differs": "rank", "seconds": 3.0})
+    found = summary.summarise(restoration(mean, pilots=pilots), np.ones(mean.shape, bool))
+    assert "defaults tested in 2 pilot runs of 5 s" in summary.as_text(found)
 
 
 def test_ranks_that_are_not_defined_are_left_out(mean):
-    result = restoration(mean, ranks=np.full(4, -1), trace={})
+    result = restoration(mean, ranks=np.full(4, -1), trace={"noise_std": np.full(9, 2.0)})
     found = summary.summarise(result, np.ones(mean.shape, bool))
     assert found["rank_histogram"] == {} and found["alpha"] is None
 
