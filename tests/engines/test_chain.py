@@ -30,8 +30,7 @@ def chain():
 
 def sweep(chain):
     """One more sweep, kept after the burn-in, and a look at the estimate."""
-    chain.advance(keep=chain.done >= SETTINGS.burn_in)
-    chain.look()
+    chain.advance(keep=chain.done >= SETTINGS.burn_in, look=True)
 
 
 def flat(now):
@@ -107,7 +106,7 @@ def test_a_saved_state_is_the_state(chain, tmp_path):
     for _ in range(5):
         sweep(chain)
     saved = chain.now
-    checkpoint.save(tmp_path, chain, SETTINGS.to_json())
+    checkpoint.save(tmp_path, chain, SETTINGS.to_json(), ended=False)
     for _ in range(2):
         sweep(chain)
     later = chain.now
@@ -126,9 +125,9 @@ def test_a_saved_state_is_the_state(chain, tmp_path):
 def test_a_newer_state_replaces_only_its_own_kind(chain, tmp_path):
     (tmp_path / "state-of-the-art.npz").write_text("mine")
     sweep(chain)
-    checkpoint.save(tmp_path, chain, {})
+    checkpoint.save(tmp_path, chain, {}, ended=False)
     sweep(chain)
-    checkpoint.save(tmp_path, chain, {})
+    checkpoint.save(tmp_path, chain, {}, ended=False)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "state-000002.npz", "state-of-the-art.npz", "state.json",
     ]  # fmt: skip
@@ -139,7 +138,7 @@ def test_a_state_of_other_regions_is_refused(chain, tmp_path):
     sweep(chain)
     state = chain.now.state
     chain.now = chain.now._replace(state=state._replace(log_odds=state.log_odds[:2]))
-    checkpoint.save(tmp_path, chain, {})
+    checkpoint.save(tmp_path, chain, {}, ended=False)
     chain.now = chain.now._replace(state=state)
     with pytest.raises(InputError, match=r"log_odds has shape \(2, 6\) instead of \(4, 6\)"):
         checkpoint.restore(tmp_path, {"state": "state-000001.npz", "done": 1}, chain)
@@ -149,7 +148,7 @@ def test_a_state_of_other_regions_is_refused(chain, tmp_path):
 def test_a_state_without_the_usage_of_regions_is_refused(chain, tmp_path, key):
     """Such as one of an older version."""
     sweep(chain)
-    checkpoint.save(tmp_path, chain, {})
+    checkpoint.save(tmp_path, chain, {}, ended=False)
     path = tmp_path / "state-000001.npz"
     with np.load(path) as archive:
         arrays = {name: archive[name] for name in archive.files if name != f"global_{key}"}
@@ -162,7 +161,7 @@ def test_a_state_without_the_usage_of_regions_is_refused(chain, tmp_path, key):
 def test_a_state_that_does_not_fit_is_refused(chain, tmp_path, done):
     for _ in range(5):
         sweep(chain)
-    checkpoint.save(tmp_path, chain, {})
+    checkpoint.save(tmp_path, chain, {}, ended=False)
     with pytest.raises(InputError, match="do not agree"):
         checkpoint.restore(tmp_path, {"state": "state-000005.npz", "done": done}, chain)
 
