@@ -162,6 +162,25 @@ def test_extreme_precisions(masked, code_precision, noise_precision):
         assert_slab(expect(shard, world), *naive(world, shard.items))
 
 
+@pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
+def test_equal_atoms_with_hardly_any_noise(masked):
+    """Lambda has 14 digits between its eigenvalues: codes keep the size of their prior and explain the data.
+
+    Beyond 16 digits (gamma_eps |d|^2 / gamma_s) there is nothing left of gamma_s, and the draw breaks down.
+    """
+    world = slab_world(12, (3, 2), 200, masked, share=0.5)
+    atoms = np.repeat(world.atoms[:2], 6, axis=0)
+    world = world.changed(gaussian=atoms, code_precision=1.0, noise_precision=1e14)
+    world = world.changed(values=world.codes @ atoms)
+    (shard,), (drawn,) = draw(world)
+    codes, slab = dense_codes(shard.codes, 12), expect(shard, world)
+    assert np.abs(codes).max() < 10.0
+    assert all(np.isfinite(part).all() for part in slab[1:]) and (slab.weight > 0.0).all()
+    rest = (world.values - codes @ atoms)[world.observed]
+    assert np.abs(rest).max() < 6e-7
+    assert drawn.residual_squares == pytest.approx(float(rest @ rest), rel=1e-2)
+
+
 # ------------------------------------------------------------------------------------------- expected items
 
 
