@@ -14,8 +14,8 @@ from kruskal.patches import Grid
 from kruskal.tensor import generic_rank, maximal_rank
 
 _NOISY = 0.025  # 6 grey levels of 256
-_NEARLY_ALL, _FEW = 0.65, 0.35
-_SIDES = {1: (32, 64, 128), 2: (8, 12, 16), 3: (4, 6, 8), 4: (3, 4, 5), 5: (2, 3, 4)}
+_NEARLY_ALL, _FEW, _VERY_FEW = 0.65, 0.35, 0.15
+_SIDES = {1: (32, 64, 128), 2: (8, 12, 16), 3: (4, 6, 8, 12), 4: (3, 4, 5, 6), 5: (2, 3, 4, 5)}
 _OTHER_SIDES = (2, 2, 3)
 _MOST_ITEMS, _FEW_ITEMS = 250_000, 50
 _MOST_WORK = 20_000_000  # entries over all items
@@ -57,7 +57,7 @@ FIRST_LOOK = Look()
 
 
 def patch_ladder(array_shape: Sequence[int], channels: str | None = None) -> list[tuple[int, ...]]:
-    """Patches of three sizes for an array of this shape, smallest first: cubes, short axes whole.
+    """Patches of growing size for an array of this shape, smallest first: cubes, short axes whole.
 
     The last of three or more axes counts as channels when ``channels`` is "keep", or by itself when it has at
     most four entries, another axis has more, and ``channels`` is not "cut". Many channels make the cubes
@@ -74,10 +74,12 @@ def default_patch_shape(
 
     A larger patch holds more observed entries, which is worth most where they are few and clean.
     """
-    step = 2 if look.share < _FEW and not look.noisy else 1
+    ladder, step = patch_ladder(array_shape, channels), 1
+    if not look.noisy:
+        step += (look.share < _FEW) + (look.share < _VERY_FEW)
     if look.nearly_complete and _order(_split_axes(array_shape, channels)[0]) == 2:
         step = 0
-    return patch_ladder(array_shape, channels)[step]
+    return ladder[min(step, len(ladder) - 1)]
 
 
 def _split_axes(array_shape: Sequence[int], channels: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -144,8 +146,8 @@ def default_sparsity(look: Look) -> float:
 
 
 def default_sweeps(look: Look) -> int:
-    """60 for clean data with much missing, which more sweeps do not predict better; else 100."""
-    return 100 if look.noisy or look.only_represent else 60
+    """48 for clean data with much missing, which more sweeps do not predict better; else 100."""
+    return 100 if look.noisy or look.only_represent else 48
 
 
 def default_regions(n_items: int, look: Look) -> int:

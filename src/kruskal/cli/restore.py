@@ -140,7 +140,7 @@ def restore(
     sweeps: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Number of Gibbs sweeps.", show_default="60 or 100", rich_help_panel=RUN
+            metavar="N", help="Number of Gibbs sweeps.", show_default="48 or 100", rich_help_panel=RUN
         ),
     ] = None,
     burn_in: Annotated[
