@@ -145,9 +145,10 @@ def default_sparsity(look: Look) -> float:
     return 0.0 if look.only_represent else 2.0
 
 
-def default_sweeps(look: Look) -> int:
-    """48 for clean data with much missing, which more sweeps do not predict better; else 100."""
-    return 100 if look.noisy or look.only_represent else 48
+def default_sweeps(array_shape: Sequence[int], channels: str | None, look: Look) -> int:
+    """48 for clean pictures with much missing, which more sweeps do not predict better; else 100."""
+    picture = _order(_split_axes(array_shape, channels)[0]) <= 2
+    return 48 if picture and not (look.noisy or look.only_represent) else 100
 
 
 def default_regions(n_items: int, look: Look) -> int:

@@ -118,7 +118,7 @@ def resolve(
     if n_atoms is None:
         n_atoms = defaults.paper_atoms(grid.patch_shape) if paper else defaults.default_atoms(grid, look)
     if sweeps is None:
-        sweeps = defaults.PAPER_SWEEPS if paper else defaults.default_sweeps(look)
+        sweeps = defaults.PAPER_SWEEPS if paper else defaults.default_sweeps(array_shape, channels, look)
         burn_in = defaults.PAPER_BURN_IN if paper and burn_in is None else burn_in
     n_sweeps = whole_number("sweeps", sweeps, 1)
     n_burn_in = whole_number("burn_in", n_sweeps // 2 if burn_in is None else burn_in, 0)
