@@ -1,4 +1,4 @@
-r"""Coding: the posterior means of the codes of new items, for atoms, usage and precisions that stay as they are.
+r"""Coding: posterior means of the codes of new items, for atoms, usage and precisions that stay as they are.
 
 Every item has a Gibbs chain of its own that is run from its first sweep to its last before the next item is
 looked at. A sweep draws (z, s) atom by atom, s integrated out (1.13), (1.12), then all s of the item jointly
@@ -96,9 +96,7 @@ def code_shard(shard: Shard, model: CodeModel, plan: CodingPlan, with_variance: 
 @kernel
 def _longer(array):
     """The array with twice as many rows, zero at the end."""
-    result = np.zeros((2 * array.shape[0],) + array.shape[1:], array.dtype)
-    result[: array.shape[0]] = array
-    return result
+    return np.concatenate((array, np.zeros_like(array)))
 
 
 @kernel
@@ -112,8 +110,8 @@ def _wider(square):
 
 @kernel
 def _code(
-    flat, origin, offset, entry_start, entry, dictionary, columns, gram, log_odds, gamma_s, gamma_eps, products,
-    key, sweeps, burn_in, start, atom, value, variance,
+    flat, origin, offset, entry_start, entry, dictionary, columns, gram, log_odds, gamma_s, gamma_eps,
+    products, key, sweeps, burn_in, start, atom, value, variance,
 ):  # fmt: skip
     """Code all items; returns the number of codes, or -1 when the buffer is too small."""
     complete = entry_start.shape[0] == 1
