@@ -106,7 +106,7 @@ def resolve_stack(n_items: int, shape: Sequence[int], look: Look, **options: Any
 
 def describe(settings: Settings) -> dict[str, Any]:
     """What settings of a stack say of themselves in a file."""
-    none_of_it = ("array_shape", "stride", "until_converged", "time_budget")
+    none_of_it = ("array_shape", "stride", "until_converged", "time_budget", "known_atoms")
     return {name: value for name, value in settings.to_json().items() if name not in none_of_it}
 
 

@@ -180,6 +180,15 @@ class Dictionary:
             raise ValueError("it holds numbers that are not positive")
 
 
+def is_dictionary(path: str | Path) -> bool:
+    """Whether a file says of itself that it is a dictionary."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return "format" in archive.files and str(archive["format"]) == FORMAT
+    except (*_DAMAGE, AttributeError):
+        return False
+
+
 def one_region(state: Global, region_sizes: np.ndarray) -> Global:
     """The state with the usage of all regions replaced by its mean over the items, (1, K)."""
     if len(region_sizes) == 1:

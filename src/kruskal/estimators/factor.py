@@ -23,7 +23,7 @@ from kruskal.random import check_seed
 class FactorEstimator(ScikitEstimator):
     """A sparse factor model of items; subclasses say what an atom is and have the parameters.
 
-    After `fit` everything that was learned is in ``learned_``, a `kruskal.Dictionary`, and the other attributes
+    After `fit` everything that was learned is in ``learned_``, a `kruskal.Dictionary`; the other attributes
     are parts of it.
     """
 

@@ -23,14 +23,14 @@ _ODD_1, _ODD_2, _ODD_3 = (  # the constants of SplitMix64
 def gather(flat, start, offset, entry_start, entry, n, complete, place, data):
     """Observed entries of item n: which (``place``) and what (``data``); returns how many."""
     base = np.uint64(start)
+    seen = offset.shape[0]
     if complete:  # place counts up, from the beginning
-        for j in range(offset.shape[0]):
+        for j in range(seen):
             data[j] = flat[base + np.uint64(offset[j])]
-        return offset.shape[0]
+        return seen
     first, seen = np.uint64(entry_start[n]), entry_start[n + 1] - entry_start[n]
-    for i in range(seen):
-        j = np.uint64(i)
-        place[j] = entry[first + j]
+    for j in range(seen):
+        place[j] = entry[first + np.uint64(j)]
         data[j] = flat[base + np.uint64(offset[place[j]])]
     return seen
 
