@@ -187,7 +187,7 @@ class _Average:
 def _checked(arrays: Any, observed: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The arrays and their masks, all checked."""
     if isinstance(arrays, np.ndarray):
-        arrays, observed = [arrays], None if observed is None else [observed]
+        arrays, observed = [arrays], [observed] if isinstance(observed, np.ndarray) else observed
     arrays = list(arrays)
     if not arrays:
         raise InputError("arrays must hold at least one array")
