@@ -18,7 +18,7 @@ LAYERS = [
     {"gibbs"},
     {"models"},
     {"engines"},
-    {"defaults", "settings", "choose", "restoration", "restore"},
+    {"defaults", "settings", "choose", "restoration", "restore", "reuse", "learning", "estimators"},
     {"report", "experiments"},
     {"cli"},
 ]
@@ -31,6 +31,11 @@ WITHIN = {
     ("restore", "choose"),
     ("restore", "defaults"),
     ("restore", "settings"),
+    ("restore", "reuse"),
+    ("learning", "defaults"),
+    ("learning", "settings"),
+    ("estimators", "defaults"),
+    ("estimators", "learning"),
     ("experiments", "report"),
 }
 """Imports between parts of one layer that are wanted."""

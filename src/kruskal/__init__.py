@@ -13,14 +13,16 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "BPFA": "kruskal.models",
+    "BPFA": "kruskal.estimators",
+    "Dictionary": "kruskal.engines.dictionary",
     "InputError": "kruskal.errors",
-    "KFA": "kruskal.models",
+    "KFA": "kruskal.estimators",
     "Restoration": "kruskal.restoration",
     "denoise": "kruskal.restore",
     "expected_rank": "kruskal.tensor",
     "generic_rank": "kruskal.tensor",
     "inpaint": "kruskal.restore",
+    "learn": "kruskal.learning",
     "resume": "kruskal.restore",
 }
 

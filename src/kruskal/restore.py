@@ -12,21 +12,22 @@ from typing import Any
 import numpy as np
 
 from kruskal.choose import Pilot, choose, worth_a_pilot
-from kruskal.data import Scaling, observed_entries
+from kruskal.data import Scaling, observed_entries, refuse_constant
 from kruskal.defaults import MOST_SWEEPS, Look
 from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.chain import Chain
-from kruskal.engines.progress import Progress, Silent
+from kruskal.engines.dictionary import Dictionary
+from kruskal.engines.progress import COMPILING, Progress, Silent
 from kruskal.engines.stopping import Stopping
 from kruskal.engines.threads import ThreadEngine, check_threads
 from kruskal.errors import InputError
 from kruskal.kernel import watch_compilation
 from kruskal.patches import cut
 from kruskal.restoration import Restoration
+from kruskal.reuse import open_dictionary, settle
 from kruskal.settings import Settings, resolve
 
 RANK_TOLERANCE = 0.01
-_COMPILING = "compiling the kernels: the first run of an installation does this once, for about half a minute"
 
 
 def inpaint(
@@ -48,6 +49,8 @@ def inpaint(
     usage_prior: tuple[float, float] | None = None,
     sparsity: float | None = None,
     regions: int | None = None,
+    dictionary: Dictionary | str | Path | None = None,
+    adapt: bool = False,
     auto: bool | None = None,
     until_converged: bool = False,
     time_budget: float | None = None,
@@ -79,9 +82,12 @@ def inpaint(
         is the paper's prior, 2 for clean data with much missing, 1/8 for noisy data)
     regions : the array is divided into at most this many regions (powers of two), each with a usage of its
         own (default: up to 64); 1 is the paper's model
+    dictionary : start from these atoms, of `kruskal.learn` or the file of one; they settle patch, model,
+        number of atoms and rank. They stay as they are, and only codes, usage and precisions are drawn
+    adapt : learn the atoms of the dictionary further
     auto : test the defaults of patch, sparsity and rank in short pilot runs that predict hidden entries, and
         take others where these are surely better; None does so when none of the three is given and there
-        is no time budget
+        is neither a dictionary nor a time budget
     until_converged : end burn-in when the trace is level, and the run when more draws no longer move the
         estimate; ``sweeps`` (default then 500) and ``burn_in`` are upper limits
     time_budget : end the sweeps after so many seconds, pilot runs not counted; a resumed run has them anew.
@@ -107,16 +113,17 @@ def inpaint(
     """
     values = _numeric(x)
     mask = observed_entries(x if isinstance(x, np.ma.MaskedArray) else values, observed)
-    _refuse_constant(values[mask])
+    refuse_constant(values, mask, "x")
     look = Look.at(values, mask, Scaling.fit(values, mask).scale)
     if until_converged and sweeps is None and setting == "default":
         sweeps = MOST_SWEEPS
-    resolved = partial(_resolve, {
+    known = open_dictionary(dictionary)
+    resolved = partial(_resolve, settle({
         "setting": setting, "model": model, "patch_shape": patch_shape, "stride": stride, "n_atoms": n_atoms,
         "rank": rank, "sweeps": sweeps, "burn_in": burn_in, "start": start, "alpha": alpha, "codes": codes,
         "channels": channels, "usage_prior": usage_prior, "sparsity": sparsity, "regions": regions,
         "until_converged": until_converged, "time_budget": time_budget, "seed": seed, "look": look,
-    })  # fmt: skip
+    }, known, adapt, values.shape))  # fmt: skip
     settings = resolved(values.shape)
     pilots: list[Pilot] = []
     threads, progress = check_threads(threads), progress or Silent()
@@ -127,7 +134,9 @@ def inpaint(
         ) if not given
     }  # fmt: skip
     if auto is None:
-        auto = len(free) == 3 and setting == "default" and time_budget is None
+        auto = len(free) == 3 and setting == "default" and time_budget is None and known is None
+    if auto and known is not None:
+        raise InputError("auto tests patch, sparsity and rank, but a dictionary settles them: leave it out")
     if auto and free and worth_a_pilot(mask, look):
         better, pilots = choose(
             values,
@@ -147,9 +156,10 @@ def inpaint(
         progress,
         None if checkpoint is None else _path("checkpoint", checkpoint),
         _seconds("checkpoint_seconds", checkpoint_seconds),
+        known,
     )
     if run.directory is not None:
-        checkpoints.begin(run.directory, values, mask, run.header())
+        checkpoints.begin(run.directory, values, mask, run.header(), known)
     return run.restore(values, mask)
 
 
@@ -171,7 +181,7 @@ def resume(
         settings = Settings.from_json(saved.settings)
     except (TypeError, KeyError) as error:
         raise InputError(f"checkpoint folder {directory} cannot be read: its settings are damaged") from error
-    run = _Run(settings, pilots, threads, progress or Silent(), directory, seconds)
+    run = _Run(settings, pilots, threads, progress or Silent(), directory, seconds, saved.dictionary)
     return run.restore(saved.values, saved.observed, saved.header)
 
 
@@ -214,13 +224,6 @@ def _numeric(x: Any) -> np.ndarray:
     return values
 
 
-def _refuse_constant(seen: np.ndarray) -> None:
-    if (seen == seen[0]).all():
-        raise InputError(
-            f"x is constant: all {seen.size} observed entries are {seen[0]}, there is nothing to learn"
-        )
-
-
 @dataclass(frozen=True)
 class _Run:
     """One run: what it is told, where its state is kept, who is told how far it is."""
@@ -231,6 +234,7 @@ class _Run:
     progress: Progress
     directory: Path | None
     checkpoint_seconds: float
+    dictionary: Dictionary | None = None
 
     def header(self) -> dict[str, Any]:
         """What a checkpoint says of the run."""
@@ -250,10 +254,11 @@ class _Run:
         with ExitStack() as stack:
             if self.directory is not None:
                 stack.enter_context(checkpoints.locked(self.directory))
-            stack.enter_context(watch_compilation(partial(self.progress.note, _COMPILING)))
+            stack.enter_context(watch_compilation(partial(self.progress.note, COMPILING)))
             engine = stack.enter_context(ThreadEngine(items, self.threads))
             model = settings.build_model()
-            chain = Chain.begin(model, engine, items, settings.start, settings.seed)
+            start = self.dictionary.first_state(items.n_regions) if self.dictionary else settings.start
+            chain = Chain.begin(model, engine, items, start, settings.seed)
             if saved is not None and self.directory is not None:
                 checkpoints.restore(self.directory, saved, chain)
             self.progress.start(settings.sweeps, chain.done)

@@ -24,7 +24,10 @@ _MOST_REGIONS = 4_096
 
 @dataclass(frozen=True)
 class Settings:
-    """All options of a run, resolved; plain values only, so that they can be written down as JSON."""
+    """All options of a run, resolved; plain values only, so that they can be written down as JSON.
+
+    ``known_atoms`` is "fixed" or "adapted" for a run that starts from a dictionary, else None.
+    """
 
     setting: str
     model: str
@@ -44,6 +47,7 @@ class Settings:
     until_converged: bool
     time_budget: float | None
     seed: int
+    known_atoms: str | None = None
 
     @property
     def grid(self) -> Grid:
@@ -57,6 +61,7 @@ class Settings:
             "n_atoms": self.n_atoms,
             "usage_prior": UsagePrior(*self.usage_prior),
             "collapsed": self.codes == "collapsed",
+            "fixed_atoms": self.known_atoms == "fixed",
         }
         if self.model == "bpfa":
             return BPFA(**common)
@@ -96,6 +101,7 @@ def resolve(
     until_converged: bool = False,
     time_budget: float | None = None,
     seed: int = 0,
+    known_atoms: str | None = None,
     look: defaults.Look = defaults.FIRST_LOOK,
 ) -> Settings:
     """Check every option and fill in those not given; see `kruskal.inpaint` for their meaning.
@@ -156,6 +162,7 @@ def resolve(
         until_converged=bool(until_converged),
         time_budget=None if time_budget is None else _check_time_budget(time_budget),
         seed=check_seed(seed),
+        known_atoms=known_atoms,
     )
 
 

@@ -15,11 +15,14 @@ from typing import NoReturn
 from kruskal.errors import InputError
 
 OPTION_OF = {
+    "adapt": "--adapt",
     "alpha": "--alpha",
+    "auto": "--auto",
     "burn_in": "--burn-in",
     "channels": "--channels",
     "checkpoint_seconds": "--checkpoint-seconds",
     "codes": "--codes",
+    "dictionary": "--dictionary",
     "keep": "--keep",
     "mask": "--mask",
     "mask_is": "--mask-is",

@@ -82,6 +82,7 @@ def _restore(job: Job, inputs: Inputs, progress: Progress) -> Restoration:
     return function(
         inputs.loaded.values,
         observed=inputs.observed,
+        dictionary=job.dictionary,
         checkpoint=job.checkpoint,
         progress=progress,
         **job.settings,

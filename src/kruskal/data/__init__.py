@@ -1,6 +1,7 @@
 """READ: an array with its observed entries and metadata, from any format and back; data for experiments."""
 
 from kruskal.data import datasets
+from kruskal.data.arrays import real_array, refuse_constant
 from kruskal.data.atomic import atomic_path
 from kruskal.data.corruption import Corrupted, corrupt, write_corrupted
 from kruskal.data.files import check_writable, read, write
@@ -20,6 +21,8 @@ __all__ = [
     "datasets",
     "observed_entries",
     "read",
+    "real_array",
+    "refuse_constant",
     "rough_noise",
     "write",
     "write_corrupted",

@@ -51,11 +51,11 @@ class Chain:
     now: Progressed
 
     @classmethod
-    def begin(cls, model: Model, engine: Engine, items: Items, start: str, seed: int) -> "Chain":
-        """A chain at its start: no sweep made."""
+    def begin(cls, model: Model, engine: Engine, items: Items, start: str | Global, seed: int) -> "Chain":
+        """A chain at its start: no sweep made. ``start`` is the name of a start, or a state."""
         first = Progressed(
             done=0,
-            state=model.start(start, items, seed),
+            state=model.start(start, items, seed) if isinstance(start, str) else start,
             codes=tuple(engine.map(_codes_of)),
             moments=RunningMoments.zero(len(items.flat)),
             usage=np.zeros(model.n_atoms),

@@ -1,6 +1,7 @@
 """Checkpoints: the whole state of a chain in a folder, so that a run can go on where it was.
 
     input.npz           the array and which entries are observed, as they were given
+    dictionary.npz      the dictionary that the run starts from, if it does
     state.json          header: format version, settings, sweeps made, name of the state file
     state-<sweep>.npz   global state, sparse codes, moments, trace
     lock                there while a process works on the run
@@ -22,14 +23,15 @@ import numpy as np
 
 from kruskal.data import atomic_path
 from kruskal.engines.chain import TRACED, Chain, Progressed
+from kruskal.engines.dictionary import Dictionary
 from kruskal.errors import InputError
 from kruskal.gibbs.local import Codes
 from kruskal.models import Global
 from kruskal.patches import RunningMoments
 
 FORMAT = 2
-_HEADER, _INPUT, _LOCK = "state.json", "input.npz", "lock"
-_OURS = re.compile(r"input\.npz|job\.json|lock|state-\d{6}\.npz|\.kruskal-.*")
+_HEADER, _INPUT, _DICTIONARY, _LOCK = "state.json", "input.npz", "dictionary.npz", "lock"
+_OURS = re.compile(r"input\.npz|dictionary\.npz|job\.json|lock|state-\d{6}\.npz|\.kruskal-.*")
 _MOMENTS = ("weight", "total", "square", "deviation")
 
 
@@ -40,9 +42,16 @@ class Saved(NamedTuple):
     observed: np.ndarray
     settings: dict[str, Any]
     header: dict[str, Any]
+    dictionary: Dictionary | None
 
 
-def begin(directory: Path, values: np.ndarray, observed: np.ndarray, settings: dict[str, Any]) -> None:
+def begin(
+    directory: Path,
+    values: np.ndarray,
+    observed: np.ndarray,
+    settings: dict[str, Any],
+    dictionary: Dictionary | None = None,
+) -> None:
     """Make a checkpoint folder for a run that is about to start; its parent must exist."""
     if (directory / _HEADER).exists():
         raise InputError(
@@ -62,6 +71,8 @@ def begin(directory: Path, values: np.ndarray, observed: np.ndarray, settings: d
         )
     with atomic_path(directory / _INPUT) as temporary:
         np.savez(temporary, values=values, observed=observed)
+    if dictionary is not None:
+        dictionary.save(directory / _DICTIONARY)
     _write_header(directory, {"settings": settings, "done": 0, "state": None, "ended": False})
 
 
@@ -114,8 +125,11 @@ def load(directory: Path) -> Saved:
             raise InputError(
                 f"checkpoint folder {directory} has format {header['format']}; this version reads {FORMAT}"
             )
+        settings = dict(header["settings"])
+        known = settings.get("known_atoms") is not None
+        dictionary = Dictionary.load(directory / _DICTIONARY) if known else None
         with np.load(directory / _INPUT, allow_pickle=False) as archive:
-            return Saved(archive["values"], archive["observed"], dict(header["settings"]), header)
+            return Saved(archive["values"], archive["observed"], settings, header, dictionary)
 
 
 def restore(directory: Path, header: dict[str, Any], chain: Chain) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
+COMPILING = "compiling the kernels: the first run of an installation does this once, for about half a minute"
+"""What a run says when it has to wait for that."""
 _RECENT = 10
 
 

@@ -29,6 +29,7 @@ from kruskal.tensor import entry_rows
 
 T = TypeVar("T")
 VAGUE = GammaPrior(1e-6, 1e-6)
+FIRST_NOISE_PRECISION = 100.0  # noise a tenth of the range of the data
 
 
 class Global(NamedTuple):
@@ -124,6 +125,7 @@ class FactorModel:
     delay : sweeps in which all regions share one usage, and shrinkage is not learned
     collapsed : draw z with s integrated out (default), or the paper's uncollapsed form
     joint : after that, draw the s of all atoms in use of an item anew, jointly
+    fixed_atoms : keep the atoms and what governs them as they are
     """
 
     shape: tuple[int, ...]
@@ -135,6 +137,7 @@ class FactorModel:
     delay: int = 5
     collapsed: bool = True
     joint: bool = True
+    fixed_atoms: bool = False
     rows: np.ndarray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -156,8 +159,9 @@ class FactorModel:
         if self.joint:
             drawn = self.draw_slabs(drawn, codes, engine, seed, number)
         state = self.draw_scalars(state, drawn, engine, seed, number)
-        state = self.draw_atoms(state, drawn, engine, seed, number)
-        state = self.draw_atom_prior(state, seed, number)
+        if not self.fixed_atoms:
+            state = self.draw_atoms(state, drawn, engine, seed, number)
+            state = self.draw_atom_prior(state, seed, number)
         counts = drawn.counts.sum(axis=0)
         return state, SweepReport(counts, drawn.residual_squares, float(counts.sum()) / engine.n_items)
 
@@ -236,7 +240,7 @@ class FactorModel:
         return Global(
             dictionary, log_odds=np.full((items.n_regions, n_atoms), math.log(usage / (1.0 - usage))),
             usage_mean=np.full(n_atoms, usage), concentration=prior.shape / prior.rate,
-            code_precision=1.0, noise_precision=100.0, **values,
+            code_precision=1.0, noise_precision=FIRST_NOISE_PRECISION, **values,
         )  # fmt: skip
 
     def draw_atom_prior(self, state: Global, seed: int, number: int) -> Global:

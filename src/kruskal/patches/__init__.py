@@ -2,5 +2,15 @@
 
 from kruskal.patches.assemble import RunningMoments, Slab
 from kruskal.patches.grid import Grid, Items, cut
+from kruskal.patches.several import cut_together, lay_together, together_shape
 
-__all__ = ["Grid", "Items", "RunningMoments", "Slab", "cut"]
+__all__ = [
+    "Grid",
+    "Items",
+    "RunningMoments",
+    "Slab",
+    "cut",
+    "cut_together",
+    "lay_together",
+    "together_shape",
+]

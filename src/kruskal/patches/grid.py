@@ -125,15 +125,19 @@ class Grid(NamedTuple):
 
     def origins(self) -> np.ndarray:
         """(N,) flat index of the first entry of each patch, in C order of the grid."""
+        return self.origins_at(self.corners())
+
+    def origins_at(self, corners: list[np.ndarray]) -> np.ndarray:
+        """The same for patches that begin at other indices along each axis."""
         origin = np.zeros(1, dtype=np.int64)
-        for starts, step in zip(self.corners(), self._memory_steps()):
+        for starts, step in zip(corners, self.memory_steps()):
             origin = (origin[:, None] + starts[None, :] * step).ravel()
         return origin
 
     def offsets(self) -> np.ndarray:
         """(P,) flat distance of each entry of a patch from its first."""
         offset = np.zeros(1, dtype=np.int64)
-        for size, step in zip(self.patch_shape, self._memory_steps()):
+        for size, step in zip(self.patch_shape, self.memory_steps()):
             offset = (offset[:, None] + np.arange(size, dtype=np.int64)[None, :] * step).ravel()
         return offset
 
@@ -160,7 +164,8 @@ class Grid(NamedTuple):
             region = (region[:, None] * count + block[None, :]).ravel()
         return region.astype(np.uint16)
 
-    def _memory_steps(self) -> list[int]:
+    def memory_steps(self) -> list[int]:
+        """How far apart neighbours along each axis lie in the flat array."""
         return [math.prod(self.array_shape[axis + 1 :]) for axis in range(len(self.array_shape))]
 
 

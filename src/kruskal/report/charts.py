@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kruskal.report.canvas import ACCENT, FAINT, HEADING, INK, QUIET, SECOND, new_figure, place_axes
-from kruskal.report.result import Result, order_by_usage, used_ranks
+from kruskal.report.result import Learned, order_by_usage, used_ranks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,12 +30,12 @@ _COLUMNS = 3
 _MOST_LABELLED = 16
 
 
-def draw_ranks(result: Result) -> Figure:
+def draw_ranks(result: Learned) -> Figure:
     """Draw the histogram of the ranks of the used atoms and the usage of all of them in falling order.
 
     Parameters
     ----------
-    result : Result
+    result : Learned
         A restoration.
 
     Returns
@@ -65,12 +65,12 @@ def draw_ranks(result: Result) -> Figure:
     return figure
 
 
-def draw_traces(result: Result) -> Figure | None:
+def draw_traces(result: Learned) -> Figure | None:
     """Draw every trace over the sweeps, with the burn-in shaded.
 
     Parameters
     ----------
-    result : Result
+    result : Learned
         A restoration.
 
     Returns
