@@ -24,6 +24,11 @@ class Stream(IntEnum):
     REFINED = 12
     PRIOR_SLABS = 13
     JOINT_SLABS = 14
+    SVM_SCALES = 70
+    SVM_WEIGHTS = 71
+    SVM_PRECISION = 72
+    SVM_ORDER = 73
+    SVM_FOLDS = 74
 
 
 def check_seed(seed: object) -> int:
