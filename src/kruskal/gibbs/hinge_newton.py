@@ -11,10 +11,18 @@ with an exact line search a few of them end at the minimum (Chapelle 2007).
 
 import numpy as np
 
-from kruskal.gibbs.hinge import dual_of_gaps
+from kruskal.gibbs.hinge import dual_of_gaps, primal
 from kruskal.gibbs.svm import ROWS, Features, Prior, combination, decisions
 
-HALVINGS = 40
+HALVINGS, FLAT = 40, 1e-9
+"""Halvings of a step at most; a slope of FLAT times the first is 0, up to rounding."""
+
+
+def floored_primal(weights: np.ndarray, gaps: np.ndarray, cost: float, floor: float, prior: Prior) -> float:
+    """The objective (6.15)."""
+    size = np.abs(gaps)
+    bend = np.where(size > floor, size, 0.5 * (gaps * gaps / floor + floor))
+    return primal(weights, np.zeros(1), cost, prior) + cost * float((gaps + bend).sum())
 
 
 def newton_direction(
@@ -58,7 +66,7 @@ def line_minimum(
     def slope(t: float) -> float:
         return float(linear + t * square + dual_of_gaps(gaps + t * change, cost, floor) @ change)
 
-    if slope(1.0) <= 0.0:
+    if slope(1.0) <= FLAT * abs(slope(0.0)):
         return 1.0
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):

@@ -7,15 +7,14 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from kruskal.gibbs import hinge
-from kruskal.gibbs.hinge_newton import line_minimum, newton_direction
+from kruskal.gibbs.hinge_newton import floored_primal, line_minimum, newton_direction
 from kruskal.gibbs.svm import Features, Prior, combination, decisions, draw_weights
 from kruskal.random import Stream, generator
 
 FIRST_FLOOR, FLOOR_FACTOR, LAST_FLOOR = 0.5, 0.15, 1e-9
 """The floor of |1 - y f|: in EM, from one round of Newton's method to the next, and where these end."""
-NEWTON_STEPS, FLAT = 25, 0.1
-"""Steps of a round at most; it ends when a step changes no 1 - y f by more than FLAT of the floor. The
-objective is piecewise quadratic: the step after the one that finds the right pieces is exact."""
+NEWTON_STEPS = 25
+"""Steps of a round at most; usually it ends before, at the exact minimum."""
 FREE_PASSES = 10
 """Passes over the items inside their bounds for one pass over all: those at a bound mostly stay there."""
 
@@ -74,24 +73,45 @@ class Search:
             self._offer(weights, gaps, hinge.dual_of_gaps(gaps, self.cost, FIRST_FLOOR))
 
     def newton(self) -> None:
-        """Newton's method from the best weights, at ever lower floors."""
+        """Newton's method from the best weights, at ever lower floors.
+
+        The objective is piecewise quadratic: a full step that ends on the piece where it began has found the
+        minimum. A round begins with the step that would be right if the items near the margin were those of
+        the round before, although the lower floor has moved them off their piece.
+        """
         weights, floor = self.weights, FIRST_FLOOR
         gaps = self._gaps(weights)
+        near = np.flatnonzero(np.abs(gaps) < floor)
         while floor > LAST_FLOOR and not self.ended():
+            direction, change = self._newton_direction(weights, gaps, near, floor)
+            ahead = weights + direction, gaps + change
+            if self._floored(*ahead, floor) < self._floored(weights, gaps, floor):
+                weights, gaps = ahead
             for _ in range(NEWTON_STEPS):
-                amounts = hinge.dual_of_gaps(gaps, self.cost, floor)
-                gradient = self.prior.diagonal(len(weights) - 1) * weights
-                gradient -= combination(self.features.values, amounts * self.signs)
                 near = np.flatnonzero(np.abs(gaps) < floor)
-                direction = newton_direction(self.features, gradient, near, self.cost / floor, self.prior)
-                change = -self.signs * decisions(self.features.values, direction)
+                direction, change = self._newton_direction(weights, gaps, near, floor)
                 step = line_minimum(weights, direction, gaps, change, self.cost, floor, self.prior)
                 weights, gaps = weights + step * direction, gaps + step * change
-                if self.stop() or step * np.abs(change).max() < FLAT * floor:
+                same = np.array_equal(near, np.flatnonzero(np.abs(gaps) < floor))
+                if self.stop() or (same and step == 1.0):
                     break
             gaps = self._gaps(weights)
             self._offer(weights, gaps, hinge.dual_of_gaps(gaps, self.cost, floor))
             floor *= FLOOR_FACTOR
+
+    def _newton_direction(
+        self, weights: np.ndarray, gaps: np.ndarray, near: np.ndarray, floor: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The step to the minimum if the items ``near`` are on the parabola, and the change of the gaps."""
+        amounts = hinge.dual_of_gaps(gaps, self.cost, floor)
+        amounts[near] = self.cost * (1.0 + gaps[near] / floor)
+        gradient = self.prior.diagonal(len(weights) - 1) * weights
+        gradient -= combination(self.features.values, amounts * self.signs)
+        direction = newton_direction(self.features, gradient, near, self.cost / floor, self.prior)
+        return direction, -self.signs * decisions(self.features.values, direction)
+
+    def _floored(self, weights: np.ndarray, gaps: np.ndarray, floor: float) -> float:
+        return floored_primal(weights, gaps, self.cost, floor, self.prior)
 
     def ascend(self, passes: int, seed: int, class_number: int) -> None:
         """Coordinate ascent from the best dual point; ``seed`` and ``class_number`` address the order."""

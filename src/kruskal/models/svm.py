@@ -11,7 +11,7 @@ from kruskal.gibbs.svm import Features, Prior, decisions, draw_inverse_scales, d
 from kruskal.models.hinge import Optimum, Search
 from kruskal.random import Stream, generator
 
-EM_STEPS = 3
+EM_STEPS = 2
 """Steps of EM before Newton's method takes over."""
 
 
