@@ -269,6 +269,13 @@ def test_bad_data(message):
         BayesianSVM().fit(*BAD_DATA[message])
 
 
+def test_hopeless_scales():
+    X = 1e6 * np.random.default_rng(0).normal(size=(10, 30))
+    X[1] = X[0]
+    with pytest.raises(InputError, match=r"X with entries up to .* is beyond the precision of the computer"):
+        BayesianSVM(C=1e4, method="gibbs", n_sweeps=50, burn_in=5).fit(X, np.arange(10) % 2)
+
+
 def test_other_features_than_trained_on():
     machine = BayesianSVM().fit(X4, [0, 1, 0, 1])
     with pytest.raises(ValueError, match="X has 3 features, but BayesianSVM is expecting 2 features"):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kruskal.engines.tasks import map_tasks
+from kruskal.errors import InputError
 from kruskal.gibbs.svm import Features, features_of
 from kruskal.models.svm import SVM
 
@@ -89,7 +90,13 @@ def fit_one_vs_all(
         _fit_class, features=features, labels=labels, problems=problems, model=model, plan=plan,
         method=method, seed=seed, share=min(threads, problems) / problems, fold=fold, restore=restore,
     )  # fmt: skip
-    return map_tasks(fit, range(problems), threads)
+    try:
+        return map_tasks(fit, range(problems), threads)
+    except np.linalg.LinAlgError as error:
+        raise InputError(
+            f"X with entries up to {np.abs(values).max():.3g} and C = {model.cost:g} is beyond the precision of "
+            "the computer: scale the features (standardize=True), or lower C"
+        ) from error
 
 
 def _fit_class(
