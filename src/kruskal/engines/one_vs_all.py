@@ -94,8 +94,8 @@ def fit_one_vs_all(
         return map_tasks(fit, range(problems), threads)
     except np.linalg.LinAlgError as error:
         raise InputError(
-            f"X with entries up to {np.abs(values).max():.3g} and C = {model.cost:g} is beyond the precision of "
-            "the computer: scale the features (standardize=True), or lower C"
+            f"X with entries up to {np.abs(values).max():.3g} and C = {model.cost:g} is beyond the precision "
+            "of the computer: scale the features (standardize=True), or lower C"
         ) from error
 
 
