@@ -73,7 +73,7 @@ def test_scikit_learn_is_not_needed():
         "except kruskal.InputError as error: print(error)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout == "(30, 3)\nthis KFA is not fitted: call fit or load first\n"
+    assert result.stdout == "(30, 3)\nthis KFA is not fitted yet: call fit first\n"
 
 
 def test_importing_the_estimators_does_not_import_scikit_learn():
@@ -284,9 +284,9 @@ def test_the_page_about_estimators_is_true():
 
 
 def test_the_examples_of_the_classes():
-    from kruskal import estimators, learning
+    from kruskal import KFA, learning
 
-    globs = {"KFA": estimators.KFA.__doc__, "learn": learning.learn.__doc__}
+    globs = {"KFA": KFA.__doc__, "learn": learning.learn.__doc__}
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
     for name, text in globs.items():
         runner.run(parser.get_doctest(text, {}, name, None, None))

@@ -1,7 +1,7 @@
 """Imports point downwards only (docs/design.md).
 
 data, patches, tensor, random <- gibbs <- models <- engines
-    <- defaults, settings, choose, restore <- report, experiments <- cli
+    <- defaults, settings, choose, restore, estimator, svm <- report, experiments <- cli
 """
 
 import ast

@@ -13,10 +13,11 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "BPFA": "kruskal.estimators",
+    "BPFA": "kruskal.estimators.kfa",
+    "BayesianSVM": "kruskal.estimators.svm",
     "Dictionary": "kruskal.engines.dictionary",
     "InputError": "kruskal.errors",
-    "KFA": "kruskal.estimators",
+    "KFA": "kruskal.estimators.kfa",
     "Restoration": "kruskal.restoration",
     "denoise": "kruskal.restore",
     "expected_rank": "kruskal.tensor",

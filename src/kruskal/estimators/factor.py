@@ -103,7 +103,7 @@ class FactorEstimator(ScikitEstimator):
 
     def inverse_transform(self, codes: Any) -> np.ndarray:
         """The items (N, m_1, .., m_T) that codes (N, K) stand for, in the units of the data."""
-        self._refuse_unfitted()
+        self.refuse_unfitted()
         codes = codes if sparse.issparse(codes) else numbers(codes, "codes")
         if codes.ndim != 2 or codes.shape[1] != self.learned_.n_atoms:
             raise InputError(
@@ -131,7 +131,7 @@ class FactorEstimator(ScikitEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write what was learned and the parameters to a dictionary file (npz)."""
-        self._refuse_unfitted()
+        self.refuse_unfitted()
         self.learned_.save(path)
 
     @classmethod
@@ -174,7 +174,7 @@ class FactorEstimator(ScikitEstimator):
 
     def _stack(self, X: Any) -> Any:
         """New items, of the shape that was learned from."""
-        self._refuse_unfitted()
+        self.refuse_unfitted()
         stack, shape = item_stack(X), self.learned_.shape
         if tuple(stack.shape[1:]) != shape:
             if len(shape) == len(stack.shape) - 1 == 1:  # the words of scikit-learn

@@ -58,9 +58,10 @@ class ScikitEstimator:
             input_tags=InputTags(three_d_array=True, allow_nan=True),
         )
 
-    def _refuse_unfitted(self) -> None:
+    def refuse_unfitted(self) -> None:
+        """An error that scikit-learn knows too, unless `fit` was called."""
         if not self.__sklearn_is_fitted__():
-            sentence = f"this {type(self).__name__} is not fitted: call fit or load first"
+            sentence = f"this {type(self).__name__} is not fitted yet: call fit first"
             scikit = sys.modules.get("sklearn.exceptions")
             raise InputError(sentence) if scikit is None else _scikit_error(scikit.NotFittedError)(sentence)
 

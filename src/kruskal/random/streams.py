@@ -26,6 +26,11 @@ class Stream(IntEnum):
     JOINT_SLABS = 14
     CODING = 40
     CODING_SLABS = 41
+    SVM_SCALES = 70
+    SVM_WEIGHTS = 71
+    SVM_PRECISION = 72
+    SVM_ORDER = 73
+    SVM_FOLDS = 74
 
 
 def check_seed(seed: object) -> int:
