@@ -1,7 +1,7 @@
 """Imports point downwards only (docs/design.md).
 
 data, patches, tensor, random <- gibbs <- models <- engines
-    <- defaults, settings, choose, restore <- report, experiments <- cli
+    <- defaults, settings, choose, restore, decomposition <- report, experiments <- cli
 """
 
 import ast
@@ -18,7 +18,7 @@ LAYERS = [
     {"gibbs"},
     {"models"},
     {"engines"},
-    {"defaults", "settings", "choose", "restoration", "restore"},
+    {"defaults", "settings", "choose", "restoration", "restore", "decomposition"},
     {"report", "experiments"},
     {"cli"},
 ]
@@ -31,6 +31,8 @@ WITHIN = {
     ("restore", "choose"),
     ("restore", "defaults"),
     ("restore", "settings"),
+    ("decomposition", "restore"),
+    ("decomposition", "restoration"),
     ("experiments", "report"),
 }
 """Imports between parts of one layer that are wanted."""

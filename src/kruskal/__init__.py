@@ -1,4 +1,4 @@
-"""Bayesian tensor dictionary learning: KFA, BPFA and blind restoration of arrays of any order.
+"""Bayesian tensor dictionary learning: KFA, BPFA, MGP-CP and blind restoration of arrays of any order.
 
     >>> import kruskal
     >>> kruskal.generic_rank((8, 8, 8))
@@ -16,6 +16,7 @@ _HOME = {
     "BPFA": "kruskal.models",
     "InputError": "kruskal.errors",
     "KFA": "kruskal.models",
+    "MGPCP": "kruskal.decomposition",
     "Restoration": "kruskal.restoration",
     "denoise": "kruskal.restore",
     "expected_rank": "kruskal.tensor",

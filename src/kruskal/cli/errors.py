@@ -16,6 +16,7 @@ from kruskal.errors import InputError
 
 OPTION_OF = {
     "alpha": "--alpha",
+    "auto": "--auto",
     "burn_in": "--burn-in",
     "channels": "--channels",
     "checkpoint_seconds": "--checkpoint-seconds",

@@ -60,7 +60,11 @@ def restore(
     ] = options.Setting.default,
     model: Annotated[
         options.Model,
-        typer.Option(help="Kruskal atoms (kfa) or free atoms (bpfa).", rich_help_panel=MODEL),
+        typer.Option(
+            help="Kruskal atoms (kfa), free atoms (bpfa), or one Kruskal tensor for the whole array or, "
+            "with --patch, for the stacked patches (mgp-cp).",
+            rich_help_panel=MODEL,
+        ),
     ] = options.Model.kfa,
     patch: Annotated[
         str | None,
@@ -90,12 +94,17 @@ def restore(
         ),
     ] = None,
     rank: Annotated[
-        str, typer.Option(metavar="auto|N", help="Largest tensor rank of an atom.", rich_help_panel=MODEL)
+        str,
+        typer.Option(
+            metavar="auto|N",
+            help="Largest tensor rank of an atom, or of the tensor (mgp-cp).",
+            rich_help_panel=MODEL,
+        ),
     ] = "auto",
     alpha: Annotated[
         str,
         typer.Option(
-            metavar="sample|map|VALUE", help="Shrinkage of the rank (kfa only).", rich_help_panel=MODEL
+            metavar="sample|map|VALUE", help="Shrinkage of the rank (kfa, mgp-cp).", rich_help_panel=MODEL
         ),
     ] = "sample",
     usage_prior: Annotated[
@@ -140,7 +149,7 @@ def restore(
     sweeps: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Number of Gibbs sweeps.", show_default="60 or 100", rich_help_panel=RUN
+            metavar="N", help="Number of Gibbs sweeps.", show_default="60, 100 or 300", rich_help_panel=RUN
         ),
     ] = None,
     burn_in: Annotated[

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from kruskal.errors import whole_number
 from kruskal.gibbs.local import Codes, Shard, split
-from kruskal.gibbs.stack import Part, as_stack, cut_stack
+from kruskal.gibbs.stack import Part, as_stack, cut_stack, mean_square
 from kruskal.patches import Items
 
 S = TypeVar("S")
@@ -113,6 +113,7 @@ class StackEngine(Threads[Part]):
         super().__init__(cut_stack(stack), threads)
         self.n_items = items.n_items
         self.complete = items.complete
+        self.mean_square = mean_square(items)
         self.n_observed = stack.n_items * len(stack.offset)
         if not self.complete:
             self.n_observed = sum(len(part.modes[0].values) for part in self.shards)

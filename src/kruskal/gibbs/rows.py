@@ -3,7 +3,8 @@ r"""Rows of the factors of one Kruskal tensor x_i ~ N(sum_r lambda_r prod_t u^(t
 Row j of mode t, all terms at once, with a_i = (prod_{t' != t} u^(t')_{i_t' r})_r over the observed entries:
 
     G_j = sum_{i: i_t = j} a_i a_i^T,   h_j = sum_{i: i_t = j} x_i a_i
-    u^(t)_j ~ N(Q_j^-1 gamma_eps lambda o h_j, Q_j^-1),  Q_j = diag(omega_t) + gamma_eps lambda lambda^T o G_j   (1.4)
+    u^(t)_j ~ N(Q_j^-1 gamma_eps lambda o h_j, Q_j^-1)                                                   (1.4)
+    Q_j = diag(omega_t) + gamma_eps lambda lambda^T o G_j
 
 Complete data: G is the same for all rows of a mode, the product over t' != t of U^(t')^T U^(t'). The rows of
 the first mode need X K with K the products of the other factors, and once they are drawn Z = U^(1)^T X is all
@@ -85,16 +86,22 @@ def factorise(matrix):
 
 
 @kernel
-def draw_gaussian(precision, normals, vector):
-    """vector ~ N(Q^-1 h, Q^-1) for Q ``precision`` (destroyed, lower triangle read); ``vector`` holds h."""
-    n = vector.shape[0]
-    factorise(precision)
-    for j in range(n):
-        line = precision[j]
+def solve_forward(root, vector):
+    """L^-1 h in the place of h, for L in the lower triangle of ``root``."""
+    for j in range(vector.shape[0]):
+        line = root[j]
         total = vector[j]
         for m in range(j):
             total -= line[m] * vector[m]
         vector[j] = total / line[j]
+
+
+@kernel
+def draw_gaussian(precision, normals, vector):
+    """vector ~ N(Q^-1 h, Q^-1) for Q ``precision`` (destroyed, lower triangle read); ``vector`` holds h."""
+    n = vector.shape[0]
+    factorise(precision)
+    solve_forward(precision, vector)
     for j in range(n):
         vector[j] += normals[j]
     for j in range(n - 1, -1, -1):

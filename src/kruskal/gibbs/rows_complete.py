@@ -11,6 +11,7 @@ from kruskal.kernel import kernel
 from kruskal.patches import Slab
 
 _CHUNK = 2**18  # entries that are gathered at once
+_CHUNK_ENTRIES = 2**14  # of an item, when all of its entries are formed
 
 
 class ItemDraw(NamedTuple):
@@ -54,28 +55,32 @@ def residual_squares_complete(
     """Sum of squared residuals of one part of complete data."""
     squares = 0.0
     for here in _chunks(part):
-        rest = gather(part, here) - _compose(part, here, factors, weights, others)
+        rows = factors[part.first + here.start : part.first + here.stop]
+        rest = gather(part, here) - (rows * weights) @ others.T
         squares += float(np.vdot(rest, rest))
     return squares
 
 
-def expect_items(part: Part, factors: np.ndarray, weights: np.ndarray, others: np.ndarray) -> Slab:
-    """Sums over the items of one part of their values in this draw; see `kruskal.patches.Slab`."""
+def expect_items(part: Part, factors: np.ndarray, weights: np.ndarray, rows: np.ndarray) -> Slab:
+    """Sums over the items of one part of their values in this draw; see `kruskal.patches.Slab`.
+
+    Parameters
+    ----------
+    rows : (P, T - 1) from `kruskal.tensor.entry_rows`, shifted by the number of items
+    """
     items = part.items
     if items.n_items == 0:
         return Slab(0, np.zeros(0), np.zeros(0), np.zeros(0))
     first = int(items.origin.min())
     size = int(items.origin.max()) + int(items.offset[-1]) + 1 - first
     slab = Slab(first, np.zeros(size), np.zeros(size), np.zeros(size))
-    for here in _chunks(part):
-        values = _compose(part, here, factors, weights, others)
-        _add_items(values, items.origin[here], items.offset, *slab)
+    own = factors[part.first : part.first + items.n_items] * weights
+    for entry in range(0, len(rows), _CHUNK_ENTRIES):
+        here = slice(entry, entry + _CHUNK_ENTRIES)
+        others = entry_products(factors, rows[here]).T
+        for item in _chunks(part):
+            _add_items(own[item] @ others, items.origin[item], items.offset[here], *slab)
     return slab
-
-
-def _compose(part: Part, here: slice, factors: np.ndarray, weights: np.ndarray, others: np.ndarray):
-    rows = factors[part.first + here.start : part.first + here.stop]
-    return (rows * weights) @ others.T
 
 
 def _chunks(part: Part) -> list[slice]:

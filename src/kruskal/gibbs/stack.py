@@ -82,6 +82,12 @@ def stack_shape(n_items: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (n_items, *_longer(shape))
 
 
+def mean_square(items: Items) -> float:
+    """Mean square of the observed values of the array that the items lie in; at least a tiny number."""
+    seen = items.flat if items.complete else items.flat[items.observed]
+    return max(float(np.mean(np.square(seen, dtype=np.float64))), 1e-12)
+
+
 def cut_stack(stack: Items) -> list[Part]:
     """The parts of a stack; a function of its shape and mask alone."""
     size = stack.n_items * len(stack.offset)
@@ -129,11 +135,8 @@ def _cut_mode(start: np.ndarray, others: np.ndarray, values: np.ndarray, n_parts
     result = []
     for p, (begin, end) in enumerate(pairwise(bounds)):
         own = start[first[p] : stop[p] + 1]
-        result.append(
-            ModeRows(
-                int(first[p]), np.clip(own, begin, end) - begin,
-                np.ascontiguousarray(others[begin:end]), np.ascontiguousarray(values[begin:end]),
-                bool(own[0] < begin), bool(own[-1] > end),
-            )  # fmt: skip
-        )
+        open_before, open_after = bool(own[0] < begin), bool(own[-1] > end)
+        entries = [np.ascontiguousarray(array[begin:end]) for array in (others, values)]
+        own = np.clip(own, begin, end) - begin
+        result.append(ModeRows(int(first[p]), own, entries[0], entries[1], open_before, open_after))
     return result

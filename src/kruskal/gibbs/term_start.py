@@ -5,6 +5,8 @@ the size of a mode are random. ``random``: all factors normal. The first mode is
 others, and needs no start.
 """
 
+import math
+
 import numpy as np
 
 from kruskal.gibbs.stack import as_stack
@@ -20,16 +22,33 @@ def start_factors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """First weights (R,) and factors (sum m_t, R) with entries of about one."""
     factors = random.standard_normal((sum(sizes), rank))
-    weights = np.full(rank, rank**-0.5)
-    if name == "pca":
-        first = sizes[0]
-        for t, size in enumerate(sizes[1:]):
-            if size <= _MOST_ROWS:
-                n_wanted = min(rank, size)
-                vectors = leading_eigenvectors(_moment(as_stack(items), sizes[1:], t), n_wanted)[1]
-                factors[first : first + size, :n_wanted] = vectors * np.sqrt(size)
+    if name == "pca" and max(sizes[1:]) <= _MOST_ROWS:
+        stack, first = as_stack(items), sizes[0]
+        found = [
+            leading_eigenvectors(_moment(stack, sizes[1:], t), min(rank, size))
+            for t, size in enumerate(sizes[1:])
+        ]
+        chosen = _choose([values for values, _ in found], rank)
+        for (_, vectors), places, size in zip(found, chosen, sizes[1:]):
+            factors[first : first + size, : len(places)] = vectors[:, places] * np.sqrt(size)
             first += size
-    return weights, factors
+    return np.full(rank, rank**-0.5), factors
+
+
+def _choose(values: list[np.ndarray], rank: int) -> list[np.ndarray]:
+    """Which eigenvector of every mode each term takes.
+
+    They take them in order, the remaining terms stay random. But terms enough for a basis of the items (half
+    of it at least) take the products of all vectors with all that have the largest product of eigenvalues.
+    """
+    if 2 * rank >= math.prod(len(one) for one in values):
+        energy = np.maximum(values[0], 0.0)
+        for one in values[1:]:
+            energy = np.multiply.outer(energy, np.maximum(one, 0.0))
+        best = np.argsort(-energy, axis=None, kind="stable")[:rank]
+        return list(np.unravel_index(best, energy.shape))
+    least = min(len(one) for one in values)
+    return [np.arange(least) for _ in values]
 
 
 def _moment(stack: Items, sizes: tuple[int, ...], mode: int) -> np.ndarray:

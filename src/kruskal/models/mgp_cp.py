@@ -1,66 +1,43 @@
-"""MGP-CP: one Kruskal tensor for a whole array, or for all items stacked, with an inferred number of terms."""
+"""MGP-CP: one Kruskal tensor for a whole array, or for all items stacked, with an inferred rank."""
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from itertools import pairwise
 
 import numpy as np
 
 from kruskal.errors import InputError
 from kruskal.gibbs.moves import move_alpha_delta, swap_terms
 from kruskal.gibbs.precision import GammaPrior, draw_precision
-from kruskal.gibbs.rows import Term, TermSums, row_normals
-from kruskal.gibbs.rows_complete import (
-    draw_items, draw_mode, entry_products, expect_items, gram_of, mode_data, residual_squares_complete, row_root,
-)  # fmt: skip
-from kruskal.gibbs.rows_masked import close_rows, draw_rows, residual_squares
+from kruskal.gibbs.rows_complete import entry_products, expect_items
 from kruskal.gibbs.shrinkage import AlphaPrior, alpha_mode, alpha_statistics, draw_alpha, draw_delta
-from kruskal.gibbs.stack import Part
-from kruskal.gibbs.statistics import sum_in_order
+from kruskal.gibbs.stack import mean_square
 from kruskal.gibbs.term_start import start_factors
 from kruskal.gibbs.terms import (
-    balance_terms, draw_factor_precisions, draw_weights, factor_squares, scale_terms,
-)  # fmt: skip
+    balance_terms,
+    draw_factor_precisions,
+    draw_weights,
+    factor_squares,
+    scale_terms,
+)
 from kruskal.models.base import VAGUE, SweepReport
 from kruskal.models.kfa import ALPHA_MODES
+from kruskal.models.term_rows import (
+    Layout,
+    StackedEngine,
+    Terms,
+    draw_rows_complete,
+    draw_rows_masked,
+    sum_residual_squares,
+)
 from kruskal.patches import Items, Slab
 from kruskal.random import Stream, generator
-from kruskal.tensor import entry_rows
 
-T = TypeVar("T")
 ALPHA_PRIOR = AlphaPrior(3.0, 1.0)
 RANK_TOLERANCE = 0.01
-
-
-class Terms(NamedTuple):
-    """The state: one Kruskal tensor of R terms and what governs it.
-
-    Attributes
-    ----------
-    weights : (R,) lambda;  factors : (sum m_t, R) u, mode below mode;  factor_precision : (T, R) omega
-    log_delta : (R,);  alpha : float;  noise_precision : gamma_eps
-    """
-
-    weights: np.ndarray
-    factors: np.ndarray
-    factor_precision: np.ndarray
-    log_delta: np.ndarray
-    alpha: float
-    noise_precision: float
-
-
-class StackedEngine(Protocol):
-    """Who runs it: holds the parts of a stack and applies a function to each of them, results in order."""
-
-    n_items: int
-    n_observed: int
-    complete: bool
-
-    def map(self, function: Callable[[Part], T]) -> list[T]:
-        """``function`` of every part, in the order of the parts."""
-        ...
+_ANNEALED = 1600.0
+_CLEAN = 1e3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +46,18 @@ class MGPCPModel:
 
     Parameters
     ----------
-    shape : shape of one item;  sizes : of the modes of the stack, see `kruskal.gibbs.stack.stack_shape`
+    item_shape : shape of one item of the stack
+    sizes : of the modes of the stack, see `kruskal.gibbs.stack.stack_shape`
     rank : number of terms R at most
     alpha_mode : ``sample``, ``map`` or ``fixed``;  alpha_start : its first value
     alpha_prior : (a, b);  factor_prior : of omega;  noise_prior : of gamma_eps
     delay : sweeps before what governs the terms is learned
+    annealing : sweeps in which the noise may not fall below a bound that sinks from the size of the data to a
+        fortieth of it: strong terms are found first, and no second term shares what one can explain
+    moves : whether to make the moves between weights, factors and their precisions
     """
 
-    shape: tuple[int, ...]
+    item_shape: tuple[int, ...]
     sizes: tuple[int, ...]
     rank: int
     alpha_mode: str = "sample"
@@ -85,16 +66,14 @@ class MGPCPModel:
     factor_prior: GammaPrior = VAGUE
     noise_prior: GammaPrior = VAGUE
     delay: int = 5
+    annealing: int = 30
     moves: bool = True
-    bounds: list[int] = field(init=False, repr=False, compare=False)
-    rows: np.ndarray = field(init=False, repr=False, compare=False)
+    layout: Layout = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.alpha_mode not in ALPHA_MODES:
             raise InputError(f"alpha_mode must be one of {', '.join(ALPHA_MODES)}, not {self.alpha_mode!r}")
-        bounds = [0, *np.cumsum(self.sizes).tolist()]
-        object.__setattr__(self, "bounds", bounds)
-        object.__setattr__(self, "rows", entry_rows(self.sizes[1:]) + self.sizes[0])
+        object.__setattr__(self, "layout", Layout.of(self.sizes))
 
     @property
     def n_atoms(self) -> int:
@@ -102,102 +81,60 @@ class MGPCPModel:
         return self.rank
 
     def start(self, name: str, items: Items, seed: int) -> Terms:
-        """The state in which a chain begins: factors with entries of about one, delta = 1."""
+        """The state in which a chain begins: factors with entries of about one, delta = 1.
+
+        Without annealing the data are taken to be clean: noise of three percent of their range.
+        """
         weights, factors = start_factors(name, items, self.sizes, self.rank, generator(seed, Stream.START, 0))
         return Terms(
             weights, factors, np.ones((len(self.sizes), self.rank)), np.zeros(self.rank),
-            float(self.alpha_start), 100.0,
+            float(self.alpha_start), 1.0 / mean_square(items) if self.annealing else _CLEAN,
         )  # fmt: skip
 
-    def sweep(
-        self, state: Terms, engine: StackedEngine, seed: int, number: int
-    ) -> tuple[Terms, SweepReport]:
+    def sweep(self, state: Terms, engine: StackedEngine, seed: int, number: int) -> tuple[Terms, SweepReport]:
         """One exact Gibbs sweep: rows mode by mode, weights, scales, precisions, shrinkage."""
         factors = state.factors.copy()
-        draw = self._draw_complete if engine.complete else self._draw_masked
-        sums = draw(state, factors, engine, seed, number)
+        draw = draw_rows_complete if engine.complete else draw_rows_masked
+        sums = draw(state, factors, self.layout, engine, seed, number)
+        precision = state.factor_precision.copy()
+        if self.moves:
+            random = generator(seed, Stream.TERM_SCALES, number)
+            scales = scale_terms(
+                sums, precision, np.cumsum(state.log_delta), state.noise_precision, self.factor_prior, random
+            )
+            factors *= np.repeat(scales, self.sizes, axis=0)
         weights = draw_weights(
             sums, np.cumsum(state.log_delta), state.noise_precision,
             generator(seed, Stream.TERM_WEIGHTS, number).standard_normal(self.rank),
         )  # fmt: skip
-        state = state._replace(weights=weights, factors=factors)
+        state = state._replace(weights=weights, factors=factors, factor_precision=precision)
         if self.moves:
-            state = self._move(state, sums, seed, number)
-        squares = self._residual_squares(state, engine)
-        state = state._replace(
-            noise_precision=draw_precision(
-                engine.n_observed, squares, self.noise_prior, generator(seed, Stream.NOISE_PRECISION, number)
-            )
+            state = self._move(state, seed, number)
+        squares = sum_residual_squares(state, self.layout, engine)
+        noise_precision = draw_precision(
+            engine.n_observed, squares, self.noise_prior, generator(seed, Stream.NOISE_PRECISION, number)
         )
+        state = state._replace(noise_precision=min(noise_precision, self._cap(engine, number)))
         if number > self.delay:
             state = self._draw_prior(state, seed, number)
         active = self.active(state, engine.n_observed)
         return state, SweepReport(active * engine.n_items, squares, float(active.sum()))
 
-    def _term(self, state: Terms, mode: int) -> Term:
-        return Term(state.weights, state.factor_precision[mode], state.noise_precision)
+    def _cap(self, engine: StackedEngine, number: int) -> float:
+        """The largest noise precision of a sweep: when the chain begins, noise is not small at once."""
+        if number >= self.annealing:
+            return math.inf
+        return _ANNEALED ** (number / self.annealing) / engine.mean_square
 
-    def _draw_masked(
-        self, state: Terms, factors: np.ndarray, engine: StackedEngine, seed: int, number: int
-    ) -> TermSums:
-        """The rows of every mode in turn, ``factors`` in place; returns what the weights need."""
-        for t, (first, stop) in enumerate(zip(self.bounds, self.bounds[1:])):
-            term = self._term(state, t)
-            drawn = engine.map(
-                partial(
-                    _of_mode, mode=t, offset=first, factors=factors, term=term, seed=seed, sweep=number
-                )
-            )
-            factors[first:stop], sums = close_rows(drawn, first, stop - first, term, seed, number)
-        return sums
-
-    def _draw_complete(
-        self, state: Terms, factors: np.ndarray, engine: StackedEngine, seed: int, number: int
-    ) -> TermSums:
-        """The same when nothing is missing: one visit to the data."""
-        term = self._term(state, 0)
-        parts = engine.map(
-            partial(
-                draw_items, others=entry_products(factors, self.rows),
-                root=row_root(gram_of(factors, self.bounds, 0), term),
-                scale=term.noise_precision * term.weights, seed=seed, sweep=number,
-            )
-        )  # fmt: skip
-        factors[: self.sizes[0]] = np.concatenate([part.rows for part in parts])
-        data = parts[0].data
-        for part in parts[1:]:
-            data += part.data
-        data = np.ascontiguousarray(data.T)
-        for t in range(1, len(self.sizes)):
-            first, stop = self.bounds[t], self.bounds[t + 1]
-            linear = mode_data(data, factors, self.rows, t - 1)
-            root = row_root(gram_of(factors, self.bounds, t), self._term(state, t))
-            normals = row_normals(seed, number, first, stop - first, self.rank)
-            factors[first:stop] = draw_mode(linear, root, self._term(state, t), normals)
-        last = factors[self.bounds[-2] :]
-        return TermSums(gram_of(factors, self.bounds), (linear * last).sum(axis=0))
-
-    def _residual_squares(self, state: Terms, engine: StackedEngine) -> float:
-        visit: Callable[[Part], float] = partial(
-            residual_squares, factors=state.factors, weights=state.weights
-        )
-        if engine.complete:
-            visit = partial(
-                residual_squares_complete, factors=state.factors, weights=state.weights,
-                others=entry_products(state.factors, self.rows),
-            )  # fmt: skip
-        return float(sum(engine.map(visit)))
-
-    def _move(self, state: Terms, sums: TermSums, seed: int, number: int) -> Terms:
-        """Scales of the terms, scales between weights and factors, order of the terms."""
+    def _move(self, state: Terms, seed: int, number: int) -> Terms:
+        """Scales between weights and factors, order of the terms."""
         weights, precision = state.weights.copy(), state.factor_precision.copy()
         log_precision = np.cumsum(state.log_delta)
-        random = generator(seed, Stream.TERM_SCALES, number)
-        scales = scale_terms(sums, weights, precision, state.noise_precision, self.factor_prior, random)
-        scales *= balance_terms(weights, precision, log_precision, self.factor_prior, random)
+        random = generator(seed, Stream.MOVES, number)
+        scales = balance_terms(weights, precision, log_precision, self.factor_prior, random)
         factors = state.factors * np.repeat(scales, self.sizes, axis=0)
         stacked = np.concatenate([factors, precision])  # swapped terms take their precisions along
-        swap_terms(weights[None], stacked[None], log_precision[None], generator(seed, Stream.MOVES, number))
+        swap_terms(weights[None], stacked[None], log_precision[None], random)
         return state._replace(
             weights=weights, factors=stacked[: len(factors)], factor_precision=stacked[len(factors) :]
         )
@@ -205,7 +142,7 @@ class MGPCPModel:
     def _draw_prior(self, state: Terms, seed: int, number: int) -> Terms:
         """omega, delta and alpha."""
         precision = draw_factor_precisions(
-            factor_squares(state.factors, self.bounds), self.sizes, self.factor_prior,
+            factor_squares(state.factors, self.layout.bounds), self.sizes, self.factor_prior,
             generator(seed, Stream.TERM_PRECISION, number),
         )  # fmt: skip
         alpha, weights = state.alpha, state.weights[None]
@@ -223,7 +160,7 @@ class MGPCPModel:
 
     def strengths(self, state: Terms) -> np.ndarray:
         """(R,) Frobenius norm of every term: |lambda_r| prod_t ||u_r^(t)||."""
-        return np.abs(state.weights) * np.sqrt(factor_squares(state.factors, self.bounds)).prod(axis=0)
+        return np.abs(state.weights) * np.sqrt(factor_squares(state.factors, self.layout.bounds)).prod(axis=0)
 
     def active(self, state: Terms, n_observed: int) -> np.ndarray:
         """(R,) which terms count: `RANK_TOLERANCE` of the strongest, and more than noise alone can be.
@@ -236,11 +173,39 @@ class MGPCPModel:
         edge = spread * sum(math.sqrt(size) for size in self.sizes)
         return strengths > max(RANK_TOLERANCE * strengths.max(), edge)
 
-    def expect(self, state: Terms, engine: StackedEngine) -> Sequence[Slab]:
+    def expect(self, state: Terms, engine: StackedEngine) -> list[Slab]:
         """The reassembled array of this draw, part by part."""
-        others = entry_products(state.factors, self.rows)
-        return engine.map(partial(expect_items, factors=state.factors, weights=state.weights, others=others))
+        return engine.map(
+            partial(expect_items, factors=state.factors, weights=state.weights, rows=self.layout.rows)
+        )
 
+    def watched(self, state: Terms, report: SweepReport) -> dict[str, float]:
+        """What the trace holds of a sweep: every item uses all terms that count."""
+        return {
+            "noise_std": state.noise_precision**-0.5,
+            "code_std": 0.0,
+            "active_per_item": report.active_per_item,
+            "atoms_used": report.active_per_item,
+            "alpha": float(state.alpha),
+        }
 
-def _of_mode(part: Part, mode: int, **options):
-    return part.modes[mode], draw_rows(part, mode, **options)
+    def atoms(self, state: Terms) -> np.ndarray:
+        """(R, ..) what every term adds to an item where its row of the first mode has the typical size."""
+        typical = np.sqrt((state.factors[: self.sizes[0]] ** 2).mean(axis=0))
+        atoms = entry_products(state.factors, self.layout.rows) * (typical * state.weights)
+        return np.ascontiguousarray(atoms.T).reshape(-1, *self.item_shape)
+
+    def ranks(self, state: Terms, tolerance: float = RANK_TOLERANCE) -> np.ndarray:
+        """(R,) of -1: the terms have no rank of their own, their number is the rank."""
+        return np.full(self.rank, -1)
+
+    def sorted_terms(self, state: Terms) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        """Weights (R,) and factors (m_t, R) of every mode with columns of unit norm, the strongest first."""
+        weights, factors = state.weights.copy(), []
+        for first, stop in pairwise(self.layout.bounds):
+            mode = state.factors[first:stop]
+            norms = np.maximum(np.linalg.norm(mode, axis=0), 1e-300)
+            weights *= norms
+            factors.append(mode / norms)
+        order = np.argsort(-np.abs(weights), kind="stable")
+        return weights[order], tuple(mode[:, order] for mode in factors)
