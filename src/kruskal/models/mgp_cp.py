@@ -159,7 +159,13 @@ class MGPCPModel:
         return state._replace(factor_precision=precision, log_delta=log_delta[0], alpha=alpha)
 
     def strengths(self, state: Terms) -> np.ndarray:
-        """(R,) Frobenius norm of every term: |lambda_r| prod_t ||u_r^(t)||."""
+        """(R,) Frobenius norm |lambda_r| prod_t ||u_r^(t)|| of every term; of matrices the singular values.
+
+        The terms of a matrix are not unique, as those of higher order are: turned into each other they make
+        the same matrix, and only the singular values tell its rank.
+        """
+        if len(self.sizes) == 2:
+            return self.sorted_terms(state)[0]
         return np.abs(state.weights) * np.sqrt(factor_squares(state.factors, self.layout.bounds)).prod(axis=0)
 
     def active(self, state: Terms, n_observed: int) -> np.ndarray:
@@ -200,12 +206,16 @@ class MGPCPModel:
         return np.full(self.rank, -1)
 
     def sorted_terms(self, state: Terms) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        """Weights (R,) and factors (m_t, R) of every mode with columns of unit norm, the strongest first."""
-        weights, factors = state.weights.copy(), []
-        for first, stop in pairwise(self.layout.bounds):
-            mode = state.factors[first:stop]
-            norms = np.maximum(np.linalg.norm(mode, axis=0), 1e-300)
-            weights *= norms
-            factors.append(mode / norms)
+        """Weights (R,) and factors (m_t, R) of every mode with columns of unit norm, the strongest first.
+
+        The terms of a matrix are its singular pairs.
+        """
+        modes = [state.factors[first:stop] for first, stop in pairwise(self.layout.bounds)]
+        if len(modes) == 2:
+            (left, one), (right, other) = (np.linalg.qr(mode) for mode in modes)
+            turned, values, back = np.linalg.svd((one * state.weights) @ other.T)
+            return values, (left @ turned, right @ back.T)
+        norms = [np.maximum(np.linalg.norm(mode, axis=0), 1e-300) for mode in modes]
+        weights = state.weights * math.prod(norms)
         order = np.argsort(-np.abs(weights), kind="stable")
-        return weights[order], tuple(mode[:, order] for mode in factors)
+        return weights[order], tuple((mode / norm)[:, order] for mode, norm in zip(modes, norms))
