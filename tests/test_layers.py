@@ -1,7 +1,7 @@
 """Imports point downwards only (docs/design.md).
 
 data, patches, tensor, random <- gibbs <- models <- engines
-    <- defaults, settings, choose, restore, estimator, svm <- report, experiments <- cli
+    <- defaults, settings, choose, restore, learning, estimators <- report, experiments <- cli
 """
 
 import ast
@@ -36,6 +36,8 @@ WITHIN = {
     ("learning", "settings"),
     ("estimators", "defaults"),
     ("estimators", "learning"),
+    ("estimators", "restore"),
+    ("estimators", "restoration"),
     ("experiments", "report"),
 }
 """Imports between parts of one layer that are wanted."""

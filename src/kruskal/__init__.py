@@ -1,4 +1,4 @@
-"""Bayesian tensor dictionary learning: KFA, BPFA and blind restoration of arrays of any order.
+"""Bayesian tensor dictionary learning: KFA, BPFA, MGP-CP and blind restoration of arrays of any order.
 
     >>> import kruskal
     >>> kruskal.generic_rank((8, 8, 8))
@@ -18,6 +18,7 @@ _HOME = {
     "Dictionary": "kruskal.engines.dictionary",
     "InputError": "kruskal.errors",
     "KFA": "kruskal.estimators.kfa",
+    "MGPCP": "kruskal.estimators.mgp_cp",
     "Restoration": "kruskal.restoration",
     "denoise": "kruskal.restore",
     "expected_rank": "kruskal.tensor",

@@ -22,6 +22,7 @@ _MOST_WORK = 20_000_000  # entries over all items
 _MOST_ENTRIES = 1_024
 _ITEMS_PER_REGION, _REGIONS = 256, 64
 MOST_SWEEPS = 500
+TERM_SWEEPS = 300
 PAPER_SWEEPS, PAPER_BURN_IN = 150, 40
 
 
@@ -136,6 +137,24 @@ def paper_atoms(patch_shape: tuple[int, ...]) -> int:
 def paper_rank(patch_shape: tuple[int, ...]) -> int:
     """R = generic rank - 1, as the paper has it for pictures."""
     return max(1, generic_rank(patch_shape) - 1)
+
+
+def default_terms(sizes: Sequence[int], n_items: int, look: Look) -> int:
+    """Most terms of a Kruskal decomposition of a tensor with modes of these sizes; the data use fewer.
+
+    The generic rank of the shape, but at most 64 for stacked patches and 32 for a whole array, and of
+    incomplete data at most as many as have two observed entries for every free number.
+    """
+    most = min(generic_rank(sizes), 32 if n_items == 1 else 64)
+    if look.share < 1.0:
+        free = 1 + sum(size - 1 for size in sizes)
+        most = min(most, int(look.share * math.prod(sizes)) // (2 * free))
+    return max(1, most)
+
+
+def default_annealing(look: Look, burn_in: int) -> int:
+    """Sweeps at the beginning of MGP-CP whose noise is kept large; none for clean data to be represented."""
+    return 0 if look.only_represent else min(30, burn_in)
 
 
 def default_sparsity(look: Look) -> float:

@@ -100,6 +100,8 @@ def learn(
 
 def resolve_stack(n_items: int, shape: Sequence[int], look: Look, **options: Any) -> Settings:
     """Settings for a stack of items: an array of shape (N m_1, m_2, .., m_T), cut between the items."""
+    if options.get("model") == "mgp-cp":
+        raise InputError("model mgp-cp has no dictionary to learn, expected kfa or bpfa")
     shape = tuple(shape)
     return resolve((n_items * shape[0], *shape[1:]), patch_shape=shape, stride=shape, look=look, **options)
 

@@ -19,13 +19,14 @@ from kruskal.engines.chain import Chain
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.progress import COMPILING, Progress, Silent
 from kruskal.engines.stopping import Stopping
-from kruskal.engines.threads import ThreadEngine, check_threads
+from kruskal.engines.threads import StackEngine, ThreadEngine, check_threads
 from kruskal.errors import InputError
 from kruskal.kernel import watch_compilation
+from kruskal.models import MGPCPModel
 from kruskal.patches import cut
 from kruskal.restoration import Restoration
 from kruskal.reuse import open_dictionary, settle
-from kruskal.settings import Settings, resolve
+from kruskal.settings import Settings, refuse_for_mgp_cp, resolve
 
 RANK_TOLERANCE = 0.01
 
@@ -67,11 +68,14 @@ def inpaint(
     x : array of any order; NaN and masked entries are missing
     observed : bool array of the same shape, True where ``x`` is observed (None: wherever it is not NaN)
     setting : "default", or "paper": the paper's model with its patch, prior, rank and number of samples
-    model : "kfa" or "bpfa"
-    patch_shape : shape of the items (default: from the order and size of the array and the share observed)
+    model : "kfa" or "bpfa", dictionaries of patches, or "mgp-cp": one Kruskal tensor for the whole array or,
+        with ``patch_shape``, for all patches stacked. It has no atoms and no sparse codes: n_atoms, codes,
+        channels, usage_prior, sparsity, regions and auto are refused
+    patch_shape : shape of the items (default: from the order and size of the array and the share observed;
+        for "mgp-cp" the whole array)
     stride : distance of neighbouring patches, one number or one per axis (default: 1, more for large arrays)
     n_atoms : size of the dictionary
-    rank : most Kruskal terms of an atom, or "auto"
+    rank : most Kruskal terms of an atom or, for "mgp-cp", of the tensor; or "auto"
     sweeps, burn_in : length of the chain, and how many sweeps at its beginning are not kept
     start : "pca" or "random"
     alpha : "sample", "map" or a number: how the shrinkage of the ranks is learned
@@ -133,6 +137,9 @@ def inpaint(
             ("sparsity", usage_prior is not None or sparsity is not None),
         ) if not given
     }  # fmt: skip
+    if model == "mgp-cp":
+        refuse_for_mgp_cp(auto=auto or None)
+        auto = False
     if auto is None:
         auto = len(free) == 3 and setting == "default" and time_budget is None and known is None
     if auto and known is not None:
@@ -255,7 +262,11 @@ class _Run:
             if self.directory is not None:
                 stack.enter_context(checkpoints.locked(self.directory))
             stack.enter_context(watch_compilation(partial(self.progress.note, COMPILING)))
-            engine = stack.enter_context(ThreadEngine(items, self.threads))
+            engine: StackEngine | ThreadEngine
+            if settings.model == "mgp-cp":
+                engine = stack.enter_context(StackEngine(items, self.threads))
+            else:
+                engine = stack.enter_context(ThreadEngine(items, self.threads))
             model = settings.build_model()
             start = self.dictionary.first_state(items.n_regions) if self.dictionary else settings.start
             chain = Chain.begin(model, engine, items, start, settings.seed)
@@ -274,8 +285,7 @@ class _Run:
             while not plan.ended(chain.now, time.perf_counter() - began):
                 keep = plan.keeps(chain.now, time.perf_counter() - began)
                 chain.advance(keep, look=settings.until_converged)
-                shown = {name: float(values[-1]) for name, values in chain.trace().items()}
-                shown["noise_std"] *= scaling.scale
+                shown = {name: float(values[-1]) for name, values in self._trace(chain, scaling).items()}
                 self.progress.update(chain.done, shown)
                 if time.monotonic() - saved_at >= self.checkpoint_seconds:
                     self._save(chain)
@@ -293,16 +303,28 @@ class _Run:
             except InputError as error:
                 self.progress.note(f"no checkpoint could be written after sweep {chain.done}: {error}")
 
-    def _read_off(self, chain: Chain, scaling: Scaling, n_items: int, seconds: float) -> Restoration:
-        settings, now, trace = self.settings, chain.now, chain.trace()
-        if settings.model == "bpfa":
+    def _trace(self, chain: Chain, scaling: Scaling) -> dict[str, np.ndarray]:
+        """The trace without what the model does not have, noise in the units of the data."""
+        trace = chain.trace()
+        if self.settings.model == "bpfa":
             del trace["alpha"]
+        if self.settings.model == "mgp-cp":
+            trace = {name: trace[name] for name in ("noise_std", "atoms_used", "alpha")}
+            trace["rank"] = trace.pop("atoms_used")
         trace["noise_std"] = scaling.inverse_std(trace["noise_std"])
+        return trace
+
+    def _read_off(self, chain: Chain, scaling: Scaling, n_items: int, seconds: float) -> Restoration:
+        settings, now, trace = self.settings, chain.now, self._trace(chain, scaling)
+        terms: dict[str, Any] = {}
+        if isinstance(chain.model, MGPCPModel):
+            weights, factors = chain.model.sorted_terms(now.state)
+            terms = {"weights": scaling.inverse_std(weights), "factors": factors, "offset": scaling.offset}
         return Restoration(
             mean=scaling.inverse(now.moments.mean()).reshape(settings.array_shape),
             std=scaling.inverse_std(np.sqrt(now.moments.variance())).reshape(settings.array_shape),
             noise_std=float(trace["noise_std"][-now.moments.draws :].mean()),
-            dictionary=now.state.dictionary.reshape(-1, *settings.patch_shape),
+            dictionary=chain.model.atoms(now.state),
             ranks=chain.model.ranks(now.state, RANK_TOLERANCE),
             usage=now.usage / (now.moments.draws * n_items),
             trace=trace,
@@ -312,4 +334,5 @@ class _Run:
             n_items=n_items,
             threads=self.threads,
             seconds=seconds,
+            **terms,
         )

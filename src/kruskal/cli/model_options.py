@@ -27,7 +27,11 @@ SettingName = Annotated[
 ]
 ModelName = Annotated[
     options.Model,
-    typer.Option(help="Kruskal atoms (kfa) or free atoms (bpfa).", rich_help_panel=MODEL),
+    typer.Option(
+        help="Kruskal atoms (kfa), free atoms (bpfa), or one Kruskal tensor for the whole array or, "
+        "with --patch, for the stacked patches (mgp-cp).",
+        rich_help_panel=MODEL,
+    ),
 ]
 Patch = Annotated[
     str | None,
@@ -57,11 +61,18 @@ Atoms = Annotated[
     ),
 ]
 Rank = Annotated[
-    str, typer.Option(metavar="auto|N", help="Largest tensor rank of an atom.", rich_help_panel=MODEL)
+    str,
+    typer.Option(
+        metavar="auto|N",
+        help="Largest tensor rank of an atom, or of the tensor (mgp-cp).",
+        rich_help_panel=MODEL,
+    ),
 ]
 Alpha = Annotated[
     str,
-    typer.Option(metavar="sample|map|VALUE", help="Shrinkage of the rank (kfa only).", rich_help_panel=MODEL),
+    typer.Option(
+        metavar="sample|map|VALUE", help="Shrinkage of the rank (kfa, mgp-cp).", rich_help_panel=MODEL
+    ),
 ]
 UsagePrior = Annotated[
     str | None,
@@ -93,7 +104,9 @@ Regions = Annotated[
 CodesWord = Annotated[options.Codes, typer.Option(help="How the codes are drawn.", rich_help_panel=MODEL)]
 Sweeps = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Number of Gibbs sweeps.", show_default="48 or 100", rich_help_panel=RUN),
+    typer.Option(
+        metavar="N", help="Number of Gibbs sweeps.", show_default="48, 100 or 300", rich_help_panel=RUN
+    ),
 ]
 BurnIn = Annotated[
     int | None,

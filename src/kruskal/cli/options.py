@@ -17,10 +17,11 @@ MODEL, RUN, INPUT, OUTPUT = "Model", "Run", "Input", "Output"
 
 
 class Model(StrEnum):
-    """Which dictionary: Kruskal atoms or free Gaussian atoms."""
+    """Which dictionary: Kruskal atoms or free Gaussian atoms; or one Kruskal tensor for everything."""
 
     kfa = "kfa"
     bpfa = "bpfa"
+    mgp_cp = "mgp-cp"
 
 
 class Start(StrEnum):

@@ -69,6 +69,8 @@ def summarise(
     shown = ("setting", "model", "patch_shape", "stride", "sparsity", "usage_prior", "regions", "seed")
     found |= {name: settings.get(name) for name in shown}
     found["burn_in"] = found["sweeps"] - found["kept"]
+    if restoration.rank is not None:
+        found["inferred_rank"] = restoration.rank
     found |= {"rank": settings.get("rank") or None, "threads": restoration.threads, "version": __version__}
     return json_ready(found)
 
@@ -133,10 +135,13 @@ def as_text(summary: dict[str, Any]) -> str:
     from kruskal.report.metrics import INTERVAL, INTERVAL_STD
 
     patch = shape_text(summary["patch_shape"] or ())
+    what = f"{summary['n_items']} patches of {patch}" if summary["n_items"] > 1 else f"an array of {patch}"
+    used = f"{summary['n_atoms_used']} of {summary['n_atoms']} atoms used"
+    if summary.get("inferred_rank") is not None:
+        used = f"rank {summary['inferred_rank']} of at most {summary['rank']}"
     lines = [
-        f"{summary['model']}: {summary['sweeps']} sweeps over {summary['n_items']} patches of {patch} "
-        f"in {duration(summary['seconds'])}",
-        f"noise {summary['noise_std']:.4g}, {summary['n_atoms_used']} of {summary['n_atoms']} atoms used",
+        f"{summary['model']}: {summary['sweeps']} sweeps over {what} in {duration(summary['seconds'])}",
+        f"noise {summary['noise_std']:.4g}, {used}",
     ]
     if summary["pilots"]:
         seconds = sum(pilot["seconds"] for pilot in summary["pilots"])

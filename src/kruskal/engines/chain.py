@@ -2,15 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kruskal.gibbs.codes import atom_products
-from kruskal.gibbs.local import Codes, Shard
-from kruskal.gibbs.slabs import expect_items
-from kruskal.models import Engine, Global, Model
+from kruskal.gibbs.local import Codes
+from kruskal.models import Model
 from kruskal.patches import Items, RunningMoments
 
 TRACED = ("noise_std", "code_std", "active_per_item", "atoms_used", "alpha")
@@ -22,7 +19,7 @@ class Progressed(NamedTuple):
     Attributes
     ----------
     done : number of sweeps made
-    state : global state;  codes : local state, one `Codes` per shard
+    state : global state, a NamedTuple;  codes : local state, one `Codes` per shard, if the model has any
     moments : running moments of the reassembled array over the kept draws, in scaled units
     usage : (K,) sum over the kept draws of the number of items that use each atom
     trace : (done, len(TRACED)) one row per sweep
@@ -31,7 +28,7 @@ class Progressed(NamedTuple):
     """
 
     done: int
-    state: Global
+    state: Any
     codes: tuple[Codes, ...]
     moments: RunningMoments
     usage: np.ndarray
@@ -46,17 +43,17 @@ class Chain:
     """A Gibbs chain on an engine, with everything that is learned along the way."""
 
     model: Model
-    engine: Engine
+    engine: Any
     seed: int
     now: Progressed
 
     @classmethod
-    def begin(cls, model: Model, engine: Engine, items: Items, start: str | Global, seed: int) -> "Chain":
+    def begin(cls, model: Model, engine: Any, items: Items, start: str | Any, seed: int) -> "Chain":
         """A chain at its start: no sweep made. ``start`` is the name of a start, or a state."""
         first = Progressed(
             done=0,
             state=model.start(start, items, seed) if isinstance(start, str) else start,
-            codes=tuple(engine.map(_codes_of)),
+            codes=engine.codes(),
             moments=RunningMoments.zero(len(items.flat)),
             usage=np.zeros(model.n_atoms),
             trace=np.zeros((0, len(TRACED))),
@@ -91,22 +88,11 @@ class Chain:
             state, report = self.model.sweep(before.state, self.engine, self.seed, before.done + 1)
             moments, usage = before.moments, before.usage
             if keep:
-                dictionary = state.dictionary.astype(self.engine.dtype)
-                expected = partial(
-                    expect_items, dictionary=dictionary,
-                    products=atom_products(dictionary, self.engine.complete),
-                    code_precision=state.code_precision, noise_precision=state.noise_precision,
-                )  # fmt: skip
-                moments, usage = moments.with_draw(self.engine.map(expected)), usage + report.counts
-            row = {
-                "noise_std": state.noise_precision**-0.5,
-                "code_std": state.code_precision**-0.5,
-                "active_per_item": report.active_per_item,
-                "atoms_used": (report.counts > 0).sum(),
-                "alpha": state.alpha,
-            }
-            trace = np.vstack([before.trace, [float(row[name]) for name in TRACED]])
-            codes = tuple(self.engine.map(_codes_of))
+                moments = moments.with_draw(self.model.expect(state, self.engine))
+                usage = usage + report.counts
+            row = self.model.watched(state, report)
+            trace = np.vstack([before.trace, [row[name] for name in TRACED]])
+            codes = self.engine.codes()
             after = before._replace(
                 done=before.done + 1, state=state, codes=codes, moments=moments, usage=usage, trace=trace
             )
@@ -137,7 +123,3 @@ def estimate_shift(new: np.ndarray, old: np.ndarray, std: np.ndarray) -> float:
     """Root mean square of the change of the estimate, as a part of that of its std."""
     spread = math.sqrt(float((std**2).mean()))
     return math.sqrt(float(((new - old) ** 2).mean())) / spread if spread > 0.0 else 0.0
-
-
-def _codes_of(shard: Shard) -> Codes:
-    return shard.codes

@@ -26,7 +26,6 @@ from kruskal.engines.chain import TRACED, Chain, Progressed
 from kruskal.engines.dictionary import Dictionary
 from kruskal.errors import InputError
 from kruskal.gibbs.local import Codes
-from kruskal.models import Global
 from kruskal.patches import RunningMoments
 
 FORMAT = 2
@@ -139,10 +138,11 @@ def restore(directory: Path, header: dict[str, Any], chain: Chain) -> None:
             return
         with np.load(directory / header["state"], allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-        fields: dict[str, Any] = {key: arrays[f"global_{key}"] for key in Global._fields}
+        kind = type(chain.now.state)
+        fields: dict[str, Any] = {key: arrays[f"global_{key}"] for key in kind._fields}
         saved = Progressed(
             int(header["done"]),
-            Global(**{key: v[()] if v.ndim == 0 else v for key, v in fields.items()}),
+            kind(**{key: v[()] if v.ndim == 0 else v for key, v in fields.items()}),
             _split_codes(arrays, [len(codes.start) - 1 for codes in chain.now.codes]),
             RunningMoments(int(arrays["moments_draws"]), *(arrays[f"moments_{key}"] for key in _MOMENTS)),
             arrays["usage"],
@@ -158,7 +158,7 @@ def restore(directory: Path, header: dict[str, Any], chain: Chain) -> None:
 def _check(saved: Progressed, chain: Chain) -> None:
     """A state that does not fit the run that the header describes is refused."""
     first = chain.now
-    for name, one, other in zip(Global._fields, saved.state, first.state):
+    for name, one, other in zip(first.state._fields, saved.state, first.state):
         shapes = np.asarray(one).shape, np.asarray(other).shape
         if shapes[0] != shapes[1]:
             raise ValueError(f"{name} has shape {shapes[0]} instead of {shapes[1]}")
@@ -183,6 +183,8 @@ def _readable(directory: Path) -> Iterator[None]:
 
 def _split_codes(arrays: dict[str, np.ndarray], sizes: list[int]) -> tuple[Codes, ...]:
     """Undo the concatenation over shards: every shard's ``start`` begins with 0 and ends with its total."""
+    if not sizes:
+        return ()
     result, item, code = [], 0, 0
     for size in sizes:
         start = arrays["codes_start"][item : item + size + 1]

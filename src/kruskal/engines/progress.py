@@ -32,7 +32,7 @@ class Progress(Protocol):
         """Say something once, such as that the kernels are being compiled; allowed before `start`."""
 
     def update(self, done: int, values: Mapping[str, float]) -> None:
-        """Tell that `done` sweeps are made; `values` holds noise_std, active_per_item and atoms_used."""
+        """Tell that `done` sweeps are made; `values`: noise_std, active_per_item and atoms_used, or rank."""
 
     def stop(self) -> None:
         """End, normally or not; calling it again does nothing."""
@@ -234,6 +234,8 @@ def describe(values: Mapping[str, float]) -> list[str]:
     words = []
     if "noise_std" in values:
         words.append(f"noise {values['noise_std']:.3g}")
+    if "rank" in values:
+        words.append(f"rank {values['rank']:.0f}")
     if "active_per_item" in values:
         words.append(f"{values['active_per_item']:.1f} atoms per item")
     if "atoms_used" in values:

@@ -41,11 +41,11 @@ def principal_atoms(items: Items, n_atoms: int) -> np.ndarray:
         moment += matrix.T @ matrix
     moment /= len(chosen)
     n_wanted = min(n_atoms, n_entries)
-    values, vectors = _leading_eigenvectors(moment, n_wanted)
+    values, vectors = leading_eigenvectors(moment, n_wanted)
     return (vectors * (3.0 * np.sqrt(np.maximum(values, 0.0)))).T
 
 
-def _leading_eigenvectors(moment: np.ndarray, n_wanted: int) -> tuple[np.ndarray, np.ndarray]:
+def leading_eigenvectors(moment: np.ndarray, n_wanted: int) -> tuple[np.ndarray, np.ndarray]:
     """Largest eigenvalues, descending, and vectors (P, n) with a sign that does not depend on the solver."""
     n_entries = len(moment)
     if n_entries > _DENSE_LIMIT and n_wanted < n_entries // 2:

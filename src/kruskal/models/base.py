@@ -17,13 +17,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from kruskal.gibbs.atoms import AtomNoise, AtomOptions, AtomState, draw_atoms_block, draw_atoms_complete
-from kruskal.gibbs.codes import CodeDraw, CodeModel, code_model, draw_codes
+from kruskal.gibbs.codes import CodeDraw, CodeModel, atom_products, code_model, draw_codes
 from kruskal.gibbs.local import Codes, Shard
 from kruskal.gibbs.precision import GammaPrior, draw_precision
-from kruskal.gibbs.slabs import draw_slabs
+from kruskal.gibbs.slabs import draw_slabs, expect_items
 from kruskal.gibbs.statistics import block_size, block_statistics, complete_statistics, sum_in_order
 from kruskal.gibbs.usage import CONCENTRATION_PRIOR, Usage, UsagePrior, draw_usage
-from kruskal.patches import Items
+from kruskal.patches import Items, Slab
 from kruskal.random import Stream, generator
 from kruskal.tensor import entry_rows
 
@@ -77,6 +77,10 @@ class Engine(Protocol):
         """``function`` of every shard, in the order of the shards."""
         ...
 
+    def codes(self) -> tuple[Codes, ...]:
+        """The codes of every shard."""
+        ...
+
     def put_codes(self, codes: Sequence[Codes]) -> None:
         """Replace the codes of every shard."""
         ...
@@ -87,27 +91,34 @@ class Engine(Protocol):
 
 
 class Model(Protocol):
-    """What an engine needs of a model."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of one item."""
-        ...
+    """What a chain needs of a model; states and engines are the model's own kinds."""
 
     @property
     def n_atoms(self) -> int:
         """Number of atoms K."""
         ...
 
-    def start(self, name: str, items: Items, seed: int) -> Global:
+    def start(self, name: str, items: Items, seed: int) -> Any:
         """The global state in which a chain begins."""
         ...
 
-    def sweep(self, state: Global, engine: Engine, seed: int, number: int) -> tuple[Global, SweepReport]:
+    def sweep(self, state: Any, engine: Any, seed: int, number: int) -> tuple[Any, SweepReport]:
         """One sweep over local and global state; ``number`` counts from 1 and addresses the randomness."""
         ...
 
-    def ranks(self, state: Global, tolerance: float = 0.01) -> np.ndarray:
+    def expect(self, state: Any, engine: Any) -> list[Slab]:
+        """Weighted sums over the items of what this draw says of them, for a kept draw."""
+        ...
+
+    def watched(self, state: Any, report: SweepReport) -> dict[str, float]:
+        """What the trace holds of a sweep."""
+        ...
+
+    def atoms(self, state: Any) -> np.ndarray:
+        """(K, m_1, .., m_T) the atoms."""
+        ...
+
+    def ranks(self, state: Any, tolerance: float = 0.01) -> np.ndarray:
         """(K,) rank of every atom at a relative tolerance."""
         ...
 
@@ -164,6 +175,30 @@ class FactorModel:
             state = self.draw_atom_prior(state, seed, number)
         counts = drawn.counts.sum(axis=0)
         return state, SweepReport(counts, drawn.residual_squares, float(counts.sum()) / engine.n_items)
+
+    def expect(self, state: Global, engine: Engine) -> list[Slab]:
+        """The expected items given which atoms they use, summed where they overlap."""
+        dictionary = state.dictionary.astype(engine.dtype)
+        return engine.map(
+            partial(
+                expect_items, dictionary=dictionary, products=atom_products(dictionary, engine.complete),
+                code_precision=state.code_precision, noise_precision=state.noise_precision,
+            )
+        )  # fmt: skip
+
+    def watched(self, state: Global, report: SweepReport) -> dict[str, float]:
+        """What the trace holds of a sweep."""
+        return {
+            "noise_std": state.noise_precision**-0.5,
+            "code_std": state.code_precision**-0.5,
+            "active_per_item": report.active_per_item,
+            "atoms_used": float((report.counts > 0).sum()),
+            "alpha": float(state.alpha),
+        }
+
+    def atoms(self, state: Global) -> np.ndarray:
+        """(K, m_1, .., m_T) the dictionary."""
+        return state.dictionary.reshape(-1, *self.shape)
 
     def draw_slabs(
         self, drawn: CodeDraw, codes: CodeModel, engine: Engine, seed: int, number: int

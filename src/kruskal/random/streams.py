@@ -24,6 +24,10 @@ class Stream(IntEnum):
     REFINED = 12
     PRIOR_SLABS = 13
     JOINT_SLABS = 14
+    TERM_ROWS = 20
+    TERM_WEIGHTS = 21
+    TERM_PRECISION = 22
+    TERM_SCALES = 23
     CODING = 40
     CODING_SLABS = 41
     SVM_SCALES = 70

@@ -20,6 +20,7 @@ _LABELS = {
     "atoms_used": "Atoms in use",
     "alpha": "Shrinkage α",
     "code_std": "Code standard deviation",
+    "rank": "Rank",
     "log_joint": "Log joint density",
 }
 _MAY_BE_LOGARITHMIC = frozenset({"noise_std", "active_per_item", "alpha", "code_std"})
