@@ -20,7 +20,7 @@ from kruskal.gibbs.pairs import (
     SLACK,
     STEP,
     WORDS_AHEAD,
-    draw_slab,
+    slab_normal,
     float_uniforms,
     is_on,
     next_above,
@@ -115,9 +115,7 @@ def sweep_masked(
                 drawn[0] = 0
                 if is_on(words[row, k], pair_log_odds, k, item, address):
                     used = filled - first_filled
-                    drawn[0] = draw_slab(
-                        slab_uniforms, slab_normals, row, used, item, address, mean, deviation
-                    )
+                    drawn[0] = mean + deviation * slab_normal(slab_normals, row, used, item, address)
                 new = drawn[0]
                 if new != 0:
                     new_atom[filled] = k

@@ -16,7 +16,7 @@ import numpy as np
 
 from kruskal.kernel import kernel
 from kruskal.random import Stream
-from kruskal.random.normal import MIDDLE, normal, tail_quantile
+from kruskal.random.normal import normal
 from kruskal.random.philox import philox, uniform_32
 
 LANES = 64
@@ -36,6 +36,17 @@ SLABS_AHEAD = 32
 CODES = int(Stream.CODES)
 SLABS = int(Stream.SLABS)
 REFINED = int(Stream.REFINED)
+DOUBT = np.float32(3e-3)
+"""Room in the log odds for `SLACK` and for the error of `fill_logits`; within, a pair is decided exactly."""
+DIGITS = np.float32(1e-5)
+"""Room for rounding, as a part of what is rounded."""
+_UNKNOWN = np.float32(np.nan)
+_HALF = np.float32(0.5)
+_LOG_2 = np.float32(math.log(2.0))
+_MANTISSA = np.int32(0x7FFFFF)
+_EXPONENT_0 = np.int32(0x3F800000)
+_FROM_BITS = np.float32(2.0**-23)
+_FIT = tuple(np.float32(c) for c in (0.44262247, -0.27629874, 0.18363552, -0.09720845, 0.02595380))
 _SCALE_31 = np.float32(2.0**-31)
 
 
@@ -93,12 +104,32 @@ def is_on(word, log_odds, k, item, address):
 
 
 @kernel
-def draw_slab(uniforms, normals, row, used, item, address, mean, deviation):
-    """s ~ N(mean, deviation^2): the ``used``-th slab value of the item in ``row``; 32 are made ahead."""
+def fill_logits(words, size, logits):
+    """``logits[j]`` = logit u of ``words[j]``, certain to within `DOUBT`, for j < size and the rest of a vector.
+
+    A word of 0 gives NaN: its u is refined by another word, see `is_on`.
+    """
+    for j in range((size + STEP - 1) // STEP * STEP):
+        inside, outside = np.float32(words[j]) + _HALF, np.float32(np.uint32(~words[j])) + _HALF
+        logits[j] = _LOG_2 * (_log2(inside) - _log2(outside)) if words[j] != 0 else _UNKNOWN
+
+
+@kernel
+def _log2(x):
+    """127 + log2(x) to 5e-6: exponent + f + (log2(1 + f) - f), the last by a polynomial that is exact at 0 and 1."""
+    bits = np.float32(x).view(np.int32)
+    f = np.int32((bits & _MANTISSA) | _EXPONENT_0).view(np.float32) - np.float32(1.0)
+    more = _FIT[4] * f + _FIT[3]
+    for power in (2, 1, 0):
+        more = more * f + _FIT[power]
+    return np.float32(bits) * _FROM_BITS + f * (np.float32(1.0) - f) * more
+
+
+@kernel
+def slab_normal(normals, row, used, item, address):
+    """The standard normal of the ``used``-th slab value of the item in ``row``; 32 are made ahead."""
     if used < SLABS_AHEAD:
-        if abs(uniforms[row, used] - 0.5) <= MIDDLE:
-            return mean + deviation * normals[row, used]
-        return mean + deviation * tail_quantile(uniforms[row, used])
+        return normals[row, used]
     key_0, key_1, sweep, _ = address
     word_0, word_1, _, _ = philox(used, item, sweep, SLABS, key_0, key_1)
-    return mean + deviation * normal(word_0, word_1)
+    return normal(word_0, word_1)
