@@ -13,21 +13,20 @@ import numpy as np
 
 from kruskal.gibbs.lanes import LANES, above, add_row, add_rows, lowest
 from kruskal.gibbs.pairs import (
-    BITS_TO_LOG,
     CODES,
     DIGITS,
     DOUBT,
-    LOG_OFFSET,
     NEVER,
     SLABS,
     SLABS_AHEAD,
     SLACK,
     STEP,
     WORDS_AHEAD,
-    slab_normal,
     fill_logits,
-    float_uniforms,
     is_on,
+    lower_log,
+    lower_uniform,
+    slab_normal,
 )
 from kruskal.kernel import kernel
 from kruskal.random.normal import fill_normals
@@ -36,6 +35,7 @@ from kruskal.random.philox import fill_words
 _CHUNK = 128  # items per matrix product: residuals and correlations stay in the second-level cache
 _CANCELLED = 0.1  # a sum of squares that fell below this share is computed anew: rounding would show
 _ONE = np.uint64(1)
+_HIGH = np.uint64(1 << 63)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -76,8 +76,6 @@ def sweep_complete(
     slab_words = np.empty((WORDS_AHEAD, 2 * SLABS_AHEAD), np.uint32)
     slab_uniforms = np.empty((WORDS_AHEAD, SLABS_AHEAD))
     slab_normals = np.empty((WORDS_AHEAD, SLABS_AHEAD))
-    uniforms = np.empty(n_padded, np.float32)
-    uniform_bits = uniforms.view(np.int32)
     bar = np.empty(n_padded, np.float32)
     rests = np.zeros((_CHUNK, rows.shape[1]), flat.dtype)
     plain = np.zeros((_CHUNK, n_entries), flat.dtype) if rows.shape[1] != n_entries else rests
@@ -114,9 +112,8 @@ def sweep_complete(
                 fill_words(words, item, sweep, CODES, key_0, key_1)
                 fill_words(slab_words, item, sweep, SLABS, key_0, key_1)
                 fill_normals(slab_words, slab_uniforms, slab_normals)
-            float_uniforms(words, row, uniforms)
             for k in range(n_padded):
-                bar[k] = slope[k] * (np.float32(uniform_bits[k]) * BITS_TO_LOG - LOG_OFFSET) + level[here, k]
+                bar[k] = slope[k] * lower_log(lower_uniform(words[row, k])) + level[here, k]
             begin = code_start[n]
             n_used = code_start[n + 1] - begin
             for c in range(n_used):
@@ -141,6 +138,8 @@ def sweep_complete(
                 in_use[block] = 0
                 add_rows(correlations, m, first, minus, gram, changed, 0, n_changed)
                 candidates = above(correlations, m, first, bar)
+                upcoming = np.uint64(first + lowest(used | _HIGH))
+                ahead = correlations[m, upcoming]
                 while True:
                     # unused atoms before the next one in use, or all that are left
                     before = (used & (~used + _ONE)) - _ONE
@@ -164,6 +163,7 @@ def sweep_complete(
                             changed[np.uint64(n_changed)] = k
                             n_changed += 1
                             candidates = add_row(correlations, m, first, -new, gram, k, bar) & later
+                            ahead = correlations[m, upcoming]
                     if used == 0:
                         break
                     # An atom in use is drawn without a branch: the processor guesses branches ahead, and
@@ -173,7 +173,7 @@ def sweep_complete(
                     k = np.uint64(first + bit)
                     at = np.uint64(c)
                     old = code_value[np.uint64(begin) + at]
-                    correlation = correlations[m, k]
+                    correlation = ahead
                     whole = correlation + energy[k] * old
                     gap = whole * whole - used_bar[at]
                     if not abs(gap) > doubt[at]:
@@ -189,6 +189,8 @@ def sweep_complete(
                     change = new - old
                     # |h - change d|^2 = |h|^2 - 2 change d.h + change^2 |d|^2
                     item_squares += float(change) * (float(change * energy[k]) - 2.0 * float(correlation))
+                    upcoming = np.uint64(first + lowest(used | _HIGH))
+                    ahead = correlations[m, upcoming] - change * gram[k, upcoming]
                     minus[np.uint64(n_changed)] = -change
                     changed[np.uint64(n_changed)] = k
                     n_changed += 1

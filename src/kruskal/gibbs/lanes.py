@@ -80,6 +80,22 @@ def add_rows(typing, values, line, first, weight, matrix, row, begin, end):
 
 
 @intrinsic
+def set_rows(typing, values, first, weight, matrix, row, begin, end):
+    """values[first + i] = sum_{begin <= j < end} weight[j] matrix[row[j], first + i]."""
+
+    def generate(context, builder, signature, arguments):
+        code = _Code(context, builder, signature, arguments)
+        first = code.whole(1)
+        total = cgutils.alloca_once_value(builder, ir.Constant(code.vector(0), None))
+        with code.each(5, 6) as j:
+            here = code.load(3, code.element(4, j), first)
+            builder.store(code.multiply_add(code.splat(code.element(2, j)), here, builder.load(total)), total)
+        code.store(builder.load(total), 0, code.zero, first)
+
+    return types.void(values, first, weight, matrix, row, begin, end), generate
+
+
+@intrinsic
 def sum_rows(typing, values, squares, first, weight, matrix, row, begin, end):
     """values[first + i] = sum_j weight[j] m_ij and squares[first + i] = sum_j m_ij^2.
 

@@ -25,11 +25,11 @@ NEVER = np.float32(np.inf)
 """The bar of atoms in use, which are looked at in any case, and of padding, which never is."""
 STEP = 16
 """Atoms that are compared with their bars at once."""
-BITS_TO_LOG = np.float32(math.log(2.0) / 8388608.0)
-LOG_OFFSET = np.float32(127.0 * math.log(2.0))
+_BITS_TO_LOG = np.float32(math.log(2.0) / 8388608.0)
+_LOG_OFFSET = np.float32(127.0 * math.log(2.0))
 SLACK = np.float32(2e-3)
 """Room for rounding in twice the log odds."""
-WORDS_AHEAD = 64
+WORDS_AHEAD = 16
 """Items whose random words are made at a time."""
 SLABS_AHEAD = 32
 """Slab values of an item that are made ahead."""
@@ -56,31 +56,15 @@ def padded(n_atoms: int) -> int:
 
 
 @kernel
-def float_uniforms(words, row, uniforms):
-    """Lower bounds in float32 of the uniforms of one item's pairs, for the bars."""
-    at = np.uint64(row)
-    for k in range(words.shape[1]):
-        uniforms[k] = np.float32(np.int32(words[at, k] >> np.uint32(1))) * _SCALE_31
+def lower_uniform(word):
+    """A lower bound in float32 of the uniform of a word; 0 for the lowest ones."""
+    return np.float32(np.int32(word >> np.uint32(1))) * _SCALE_31
 
 
 @kernel
-def next_above(correlation, bar, first, last):
-    """First atom in first <= k < last whose squared correlation exceeds its bar; ``last`` if none.
-
-    Looks at `STEP` atoms at once, so the arrays reach `STEP` places beyond the largest ``last``.
-    """
-    k = first
-    while k < last:
-        hits = 0
-        for i in range(STEP):  # a sum of comparisons has no early exit, so it is done on whole vectors
-            at = np.uint64(k) + np.uint64(i)
-            hits += correlation[at] * correlation[at] > bar[at]
-        if hits > 0:
-            for found in range(k, min(k + STEP, last)):
-                if correlation[found] * correlation[found] > bar[found]:
-                    return found
-        k += STEP
-    return last
+def lower_log(x):
+    """A lower bound of log(x) for a float32 x >= 0 (-88 for 0) that is at most 0.06 too low."""
+    return np.float32(np.float32(x).view(np.int32)) * _BITS_TO_LOG - _LOG_OFFSET
 
 
 @kernel
