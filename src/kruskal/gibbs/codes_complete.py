@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from kruskal.gibbs.lanes import LANES, above, add_row, add_rows, lowest
+from kruskal.gibbs.lanes import LANES, above, add_row, add_rows, aligned_zeros, lowest
 from kruskal.gibbs.pairs import (
     CODES,
     DIGITS,
@@ -28,6 +28,7 @@ from kruskal.gibbs.pairs import (
     lower_uniform,
     slab_normal,
 )
+from kruskal.gibbs.systems import padded_rows
 from kruskal.kernel import kernel
 from kruskal.random.normal import fill_normals
 from kruskal.random.philox import fill_words
@@ -68,18 +69,15 @@ def sweep_complete(
         for g in range(log_odds.shape[0]):
             base[g, k] = log_odds[g, k] + 0.5 * math.log(gamma_s / precision)
             level[g, k] = -(2.0 * base[g, k] + SLACK) * scale
-    rows = np.zeros((n_atoms, (n_entries + LANES - 1) // LANES * LANES), flat.dtype)  # less the atoms
-    for k in range(n_atoms):
-        for i in range(n_entries):
-            rows[k, i] = -dictionary[k, i]
+    rows = padded_rows(dictionary, -1.0)  # less the atoms
     words = np.empty((WORDS_AHEAD, n_padded), np.uint32)
     slab_words = np.empty((WORDS_AHEAD, 2 * SLABS_AHEAD), np.uint32)
     slab_uniforms = np.empty((WORDS_AHEAD, SLABS_AHEAD))
     slab_normals = np.empty((WORDS_AHEAD, SLABS_AHEAD))
-    bar = np.empty(n_padded, np.float32)
-    rests = np.zeros((_CHUNK, rows.shape[1]), flat.dtype)
-    plain = np.zeros((_CHUNK, n_entries), flat.dtype) if rows.shape[1] != n_entries else rests
-    correlations = np.empty((_CHUNK, n_padded), flat.dtype)
+    bar = aligned_zeros(1, n_padded, slope)[0]
+    rests = aligned_zeros(_CHUNK, rows.shape[1], flat)
+    plain = aligned_zeros(_CHUNK, n_entries, flat) if rows.shape[1] != n_entries else rests
+    correlations = aligned_zeros(_CHUNK, n_padded, flat)
     used_words = np.ones(n_padded, np.uint32)
     used_slope = np.zeros(n_padded, np.float32)
     used_level = np.zeros(n_padded, np.float32)

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from kruskal.gibbs.lanes import LANES, above, lowest, set_rows, sum_rows
+from kruskal.gibbs.lanes import LANES, above, aligned_zeros, lowest, set_rows, sum_rows
 from kruskal.gibbs.pairs import (
     CODES,
     NEVER,
@@ -50,9 +50,9 @@ def sweep_masked(
     slab_words = np.empty((WORDS_AHEAD, 2 * SLABS_AHEAD), np.uint32)
     slab_uniforms = np.empty((WORDS_AHEAD, SLABS_AHEAD))
     slab_normals = np.empty((WORDS_AHEAD, SLABS_AHEAD))
-    bar = np.empty(n_padded, np.float32)
-    energy = np.empty(n_padded, flat.dtype)
-    correlation = np.empty(n_padded, flat.dtype)
+    bar = aligned_zeros(1, n_padded, level)[0]
+    energy = aligned_zeros(1, n_padded, flat)[0]
+    correlation = aligned_zeros(1, n_padded, flat)[0]
     in_use = np.zeros(n_padded // LANES, np.uint64)
     squares = 0.0
     filled = 0

@@ -12,10 +12,13 @@ the columns that are worked on. Nothing is checked: lines must reach `LANES` col
 
 from contextlib import contextmanager
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from kruskal.kernel import kernel
 
 LANES = 64
 """Numbers that are worked on at once; arrays over atoms are padded to a multiple of it."""
@@ -23,8 +26,21 @@ ITEMS = 8
 """Items side by side in a cell."""
 ROWS = 4
 """Rows of cells that are worked on at once."""
+_LINE = 64  # bytes of a line of the cache
 _FUSED = ("contract",)  # a product and a sum may become one instruction
 _WHOLE = ir.IntType(64)
+
+
+@kernel
+def aligned_zeros(lines, width, sample):
+    """Zeros (lines, width) like those of ``sample``, from the beginning of a line of the cache on.
+
+    A vector that lies across two lines takes twice the time to load.
+    """
+    size = lines * width
+    space = np.zeros(size + _LINE, sample.dtype)
+    start = (_LINE - space.ctypes.data % _LINE) % _LINE // sample.itemsize
+    return space[start : start + size].reshape((lines, width))
 
 
 @intrinsic
@@ -79,7 +95,9 @@ def add_rows(typing, values, line, first, weight, matrix, row, begin, end):
         total = cgutils.alloca_once_value(builder, code.load(0, *at))
         with code.each(code.whole(6), code.whole(7)) as j:
             here = code.like(code.load(4, code.element(5, j), at[1]), code.vector(0))
-            builder.store(code.multiply_add(code.splat(code.element(3, j, like=0)), here, builder.load(total)), total)
+            builder.store(
+                code.multiply_add(code.splat(code.element(3, j, like=0)), here, builder.load(total)), total
+            )
         code.store(builder.load(total), 0, *at)
 
     return types.void(values, line, first, weight, matrix, row, begin, end), generate
@@ -132,9 +150,14 @@ def dot(typing, matrix, row, vectors, line, size):
         code = _Code(context, builder, signature, arguments)
         kind = code.vector(2)
         total = cgutils.alloca_once_value(builder, ir.Constant(kind, None))
-        with cgutils.for_range_slice(builder, code.zero, code.whole(4), ir.Constant(_WHOLE, LANES)) as (first, _):
+        with cgutils.for_range_slice(builder, code.zero, code.whole(4), ir.Constant(_WHOLE, LANES)) as (
+            first,
+            _,
+        ):
             here = code.like(code.load(0, code.whole(1), first), kind)
-            builder.store(code.multiply_add(here, code.load(2, code.whole(3), first), builder.load(total)), total)
+            builder.store(
+                code.multiply_add(here, code.load(2, code.whole(3), first), builder.load(total)), total
+            )
         return code.sum(builder.load(total))
 
     return vectors.dtype(matrix, row, vectors, line, size), generate
@@ -172,7 +195,7 @@ def multiply_rows(typing, cells, at, pitch, rows, row, row_pitch, other, size):
                 left = code.cell(3, builder.add(code.step(4, r, 5), m))
                 builder.store(code.multiply_add(left, right, builder.load(total)), total)
         for r, total in enumerate(totals):
-            code.store(builder.load(total), 0, code.step(1, r, 2), code.zero)
+            code.put_cell(builder.load(total), 0, code.step(1, r, 2))
 
     return types.void(cells, at, pitch, rows, row, row_pitch, other, size), generate
 
@@ -195,9 +218,25 @@ def reduce_rows(typing, cells, row, pitch, other, size, scale, at):
                 builder.store(code.multiply_add(left, right, builder.load(total)), total)
         factor = code.cell(5, code.whole(6))
         for end, total in zip(ends, totals):
-            code.store(builder.fmul(builder.load(total), factor), 0, end, code.zero)
+            code.put_cell(builder.fmul(builder.load(total), factor), 0, end)
 
     return types.void(cells, row, pitch, other, size, scale, at), generate
+
+
+@intrinsic
+def invert_pivot(typing, cells, at, rho, inverse, line):
+    """inverse[line] = (cells[at] + rho)^-1/2, but at most rho^-1/2."""
+
+    def generate(context, builder, signature, arguments):
+        code = _Code(context, builder, signature, arguments)
+        least = code.splat(arguments[2], ITEMS)
+        pivot = builder.fadd(code.cell(0, code.whole(1)), least)
+        pivot = builder.select(builder.fcmp_ordered(">", pivot, least), pivot, least)
+        root = builder.call(code.function("llvm.sqrt", pivot.type), [pivot])
+        one = code.splat(ir.Constant(pivot.type.element, 1.0), ITEMS)
+        code.put_cell(builder.fdiv(one, root), 3, code.whole(4))
+
+    return types.void(cells, at, cells.dtype, inverse, line), generate
 
 
 @intrinsic
@@ -209,7 +248,7 @@ def subtract_row(typing, values, cells, row, size, factor, at):
         times = builder.fneg(code.cell(4, code.whole(5)))
         with code.each(code.zero, code.whole(3)) as m:
             here = code.cell(1, builder.add(code.whole(2), m))
-            code.store(code.multiply_add(here, times, code.cell(0, m)), 0, m, code.zero)
+            code.put_cell(code.multiply_add(here, times, code.cell(0, m)), 0, m)
 
     return types.void(values, cells, row, size, factor, at), generate
 
@@ -237,7 +276,9 @@ class _Code:
         kind = self._types[at].dtype
         if isinstance(kind, types.Integer):
             return self._context.cast(self._builder, value, kind, types.int64)
-        return value if like is None else self._context.cast(self._builder, value, kind, self._types[like].dtype)
+        return (
+            value if like is None else self._context.cast(self._builder, value, kind, self._types[like].dtype)
+        )
 
     def load(self, at, line, first, lanes=LANES):
         """Contiguous elements of an array."""
@@ -251,7 +292,19 @@ class _Code:
 
     def cell(self, at, line):
         """A cell of an array of cells."""
-        return self.load(at, line, self.zero, ITEMS)
+        place = self._cell_place(at, line)
+        return self._builder.load(place, align=self._types[at].dtype.bitwidth // 8)
+
+    def put_cell(self, vector, at, line) -> None:
+        """Put a cell into an array of cells."""
+        self._builder.store(vector, self._cell_place(at, line), align=self._types[at].dtype.bitwidth // 8)
+
+    def _cell_place(self, at, line):
+        # its size is known when the code is made: with that of the array, the compiler keeps far more pointers
+        array = self._context.make_array(self._types[at])(self._context, self._builder, self._arguments[at])
+        return self._builder.gep(
+            self._builder.bitcast(array.data, self.vector(at, ITEMS).as_pointer()), [line]
+        )
 
     def like(self, vector, kind):
         """The same numbers with more digits, or fewer."""
@@ -266,13 +319,19 @@ class _Code:
         with cgutils.for_range_slice(self._builder, begin, end, ir.Constant(_WHOLE, 1)) as (j, _):
             yield j
 
-    def splat(self, number):
+    def splat(self, number, lanes=LANES):
         """A vector with the same number in all lanes."""
-        kind = ir.VectorType(number.type, LANES)
-        nothing = ir.Constant(kind, ir.Undefined)
+        nothing = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
         first = self._builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
         return self._builder.shuffle_vector(
-            first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+            first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
+        )
+
+    def function(self, name, kind):
+        """A function of LLVM that takes and gives a vector."""
+        digits = "f64" if isinstance(kind.element, ir.DoubleType) else "f32"
+        return cgutils.get_or_insert_function(
+            self._builder.module, ir.FunctionType(kind, [kind]), f"{name}.v{kind.count}{digits}"
         )
 
     def step(self, at, r, pitch):
@@ -286,7 +345,9 @@ class _Code:
             lanes //= 2
             halves = [
                 self._builder.shuffle_vector(
-                    vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [*range(start, start + lanes)])
+                    vector,
+                    vector,
+                    ir.Constant(ir.VectorType(ir.IntType(32), lanes), [*range(start, start + lanes)]),
                 )
                 for start in (0, lanes)
             ]

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kruskal.gibbs.codes import CodeModel
+from kruskal.gibbs.lanes import ITEMS, LANES, ROWS, add_rows, aligned_zeros, solve_row, subtract_row
 from kruskal.gibbs.local import Codes, Shard, sum_squares
-from kruskal.gibbs.lanes import ITEMS, LANES, ROWS, add_rows, solve_row, subtract_row
 from kruskal.gibbs.pairs import SLABS_AHEAD
 from kruskal.gibbs.systems import (
     WINDOW,
@@ -105,12 +105,13 @@ def _draw(
     place = np.empty(most + 1, np.int64)
     begin, active = np.zeros(ITEMS, np.int64), np.zeros(ITEMS, np.int64)
     picked = np.zeros((most + 1, ITEMS), np.uint16)
-    data = np.zeros((ITEMS, width))
-    cells = np.zeros(((most + 1 + ROWS) * (most + 1), ITEMS))
-    seen_atoms = np.zeros(((most + 1 + ROWS) * n_entries if not complete else 0, ITEMS))
-    rest = np.zeros((n_entries, ITEMS))
-    inverse = np.zeros((most + 1, ITEMS))
-    slab = np.zeros((most + 1, ITEMS))
+    double = np.zeros(1)
+    data = aligned_zeros(ITEMS, width, double)
+    cells = aligned_zeros((most + 1 + ROWS) * (most + 1), ITEMS, double)
+    seen_atoms = aligned_zeros((most + 1 + ROWS) * n_entries if not complete else 0, ITEMS, double)
+    rest = aligned_zeros(n_entries, ITEMS, double)
+    inverse = aligned_zeros(most + 1, ITEMS, double)
+    slab = aligned_zeros(most + 1, ITEMS, double)
     words = np.empty((WINDOW, 2 * SLABS_AHEAD), np.uint32)
     uniforms = np.empty((WINDOW, SLABS_AHEAD))
     normals = np.empty(((most + SLABS_AHEAD - 1) // SLABS_AHEAD, WINDOW, SLABS_AHEAD))
@@ -182,17 +183,18 @@ def _expect(
     place = np.empty(most + 1, np.int64)
     begin, active = np.zeros(ITEMS, np.int64), np.zeros(ITEMS, np.int64)
     picked = np.zeros((most + 1, ITEMS), np.uint16)
-    data = np.zeros((ITEMS, width))
-    cells = np.zeros(((most + 1 + ROWS) * (most + 1), ITEMS))
-    seen_atoms = np.zeros(((most + 1 + ROWS) * n_entries if not complete else 0, ITEMS))
-    inverse = np.zeros((most + 1, ITEMS))
-    slab = np.zeros((most + 1, ITEMS))
+    double = np.zeros(1)
+    data = aligned_zeros(ITEMS, width, double)
+    cells = aligned_zeros((most + 1 + ROWS) * (most + 1), ITEMS, double)
+    seen_atoms = aligned_zeros((most + 1 + ROWS) * n_entries if not complete else 0, ITEMS, double)
+    inverse = aligned_zeros(most + 1, ITEMS, double)
+    slab = aligned_zeros(most + 1, ITEMS, double)
     here, amount = np.zeros(most + 1, np.uint16), np.zeros(most + 1)
     # variances need no more than single precision
     lower = np.zeros(most * (most + 1) // 2 + 1, np.float32)
-    solved = np.zeros((most + 1, width), np.float32)
-    mean = np.zeros(width)
-    variance = np.zeros(width, np.float32)
+    solved = aligned_zeros(most + 1, width, lower)
+    mean = aligned_zeros(1, width, double)[0]
+    variance = aligned_zeros(1, width, lower)[0]
     for first in range(0, origin.shape[0], WINDOW):
         stop = min(first + WINDOW, origin.shape[0])
         sort_window(code_start, first, stop, order, place)
@@ -228,9 +230,7 @@ def _expect(
                     add_rows(mean, 0, start, amount, rows, here, 0, active[lane])
                     for a in range(active[lane]):
                         scale = np.float32(inverse[a, lane])
-                        solve_row(
-                            solved, a, start, lower, a * (a - 1) // 2, rows, here[a], scale, variance
-                        )
+                        solve_row(solved, a, start, lower, a * (a - 1) // 2, rows, here[a], scale, variance)
                 count = n_entries if complete else entry_start[n + 1] - entry_start[n]
                 trust = max(min(1.0, count / min(_ENOUGH, n_entries)), _HARDLY)
                 base = origin[n] - first_entry

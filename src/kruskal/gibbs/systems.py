@@ -13,11 +13,19 @@ Cells of a system of n unknowns: cell (i, j) of M or L at i * pitch + j for j <=
 which the factorisation turns into L^-1 h.
 """
 
-import math
-
 import numpy as np
 
-from kruskal.gibbs.lanes import ITEMS, LANES, ROWS, dot, multiply_rows, reduce_rows, subtract_row
+from kruskal.gibbs.lanes import (
+    ITEMS,
+    LANES,
+    ROWS,
+    aligned_zeros,
+    dot,
+    invert_pivot,
+    multiply_rows,
+    reduce_rows,
+    subtract_row,
+)
 from kruskal.kernel import kernel
 
 WINDOW = 64
@@ -48,7 +56,7 @@ def sort_window(code_start, first, stop, order, place):
 def padded_rows(dictionary, sign):
     """``sign`` times the atoms, with zeros up to a whole number of `LANES` entries."""
     n_atoms, n_entries = dictionary.shape
-    rows = np.zeros((n_atoms, (n_entries + LANES - 1) // LANES * LANES), dictionary.dtype)
+    rows = aligned_zeros(n_atoms, (n_entries + LANES - 1) // LANES * LANES, dictionary)
     for k in range(n_atoms):
         for i in range(n_entries):
             rows[k, i] = sign * dictionary[k, i]
@@ -85,7 +93,9 @@ def set_complete(products, rows, sign, data, picked, active, size, pitch, cells)
 
 
 @kernel
-def set_masked(dictionary, entry_start, entry, order, group, data, picked, active, seen, pitch, seen_atoms, cells):
+def set_masked(
+    dictionary, entry_start, entry, order, group, data, picked, active, seen, pitch, seen_atoms, cells
+):
     """M and h of masked data, from the observed entries of the atoms and, as one row more, of the data."""
     n_unknowns = active[0]
     for cell in range((n_unknowns + 1) * seen):
@@ -116,11 +126,9 @@ def factorise(n_unknowns, pitch, rho, cells, inverse):
             reduce_rows(cells, i * pitch, pitch, j * pitch, j, inverse, j)
         for j in range(i, min(i + ROWS, n_unknowns)):
             reduce_rows(cells, i * pitch, pitch, j * pitch, j, one, 0)
-            column, diagonal = np.uint64(j), np.uint64(j * pitch + j)
-            for lane in range(ITEMS):
-                # no pivot of rho I + a Gram matrix is below rho, but for rounding
-                pivot = max(cells[diagonal, lane] + rho, rho)
-                inverse[column, lane] = 1.0 / math.sqrt(pivot)
+            # no pivot of rho I + a Gram matrix is below rho, but for rounding
+            invert_pivot(cells, j * pitch + j, rho, inverse, j)
+            column = np.uint64(j)
             for r in range(j, i + ROWS):
                 below = np.uint64(r * pitch + j)
                 for lane in range(ITEMS):
