@@ -94,8 +94,10 @@ def draw_all_codes(world: World, seed: int, sweep: int, collapsed: bool = True) 
 
 def joint_slab_normal(a: int, item: int, sweep: int, seed: int) -> float:
     """The standard normal of the a-th atom that an item uses, in the joint draw of their slabs."""
-    high, low, _, _ = philox(a, item, sweep, int(Stream.JOINT_SLABS), *key_of(seed))
-    return float(ndtri(uniform_52(high, low)))
+    page, j = divmod(a, SLABS_AHEAD)
+    counter, block = page * SLABS_AHEAD // 2 + j % (SLABS_AHEAD // 2), j // (SLABS_AHEAD // 2)
+    words = philox(counter, item, sweep, int(Stream.JOINT_SLABS), *key_of(seed))
+    return float(ndtri(uniform_52(words[block], words[block + 2])))
 
 
 def draw_all_slabs(world: World, seed: int, sweep: int) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 
 from kruskal.kernel import kernel
 from kruskal.random import Stream
-from kruskal.random.normal import MIDDLE, normal, tail_quantile
+from kruskal.random.normal import normal
 from kruskal.random.philox import philox, uniform_32
 
 LANES = 64
@@ -25,17 +25,28 @@ NEVER = np.float32(np.inf)
 """The bar of atoms in use, which are looked at in any case, and of padding, which never is."""
 STEP = 16
 """Atoms that are compared with their bars at once."""
-BITS_TO_LOG = np.float32(math.log(2.0) / 8388608.0)
-LOG_OFFSET = np.float32(127.0 * math.log(2.0))
+_BITS_TO_LOG = np.float32(math.log(2.0) / 8388608.0)
+_LOG_OFFSET = np.float32(127.0 * math.log(2.0))
 SLACK = np.float32(2e-3)
 """Room for rounding in twice the log odds."""
-WORDS_AHEAD = 64
+WORDS_AHEAD = 16
 """Items whose random words are made at a time."""
 SLABS_AHEAD = 32
 """Slab values of an item that are made ahead."""
 CODES = int(Stream.CODES)
 SLABS = int(Stream.SLABS)
 REFINED = int(Stream.REFINED)
+DOUBT = np.float32(3e-3)
+"""Room in the log odds for `SLACK` and for the error of `fill_logits`; within, a pair is decided exactly."""
+DIGITS = np.float32(1e-5)
+"""Room for rounding, as a part of what is rounded."""
+_UNKNOWN = np.float32(np.nan)
+_HALF = np.float32(0.5)
+_LOG_2 = np.float32(math.log(2.0))
+_MANTISSA = np.int32(0x7FFFFF)
+_EXPONENT_0 = np.int32(0x3F800000)
+_FROM_BITS = np.float32(2.0**-23)
+_FIT = tuple(np.float32(c) for c in (0.44262247, -0.27629874, 0.18363552, -0.09720845, 0.02595380))
 _SCALE_31 = np.float32(2.0**-31)
 
 
@@ -45,31 +56,15 @@ def padded(n_atoms: int) -> int:
 
 
 @kernel
-def float_uniforms(words, row, uniforms):
-    """Lower bounds in float32 of the uniforms of one item's pairs, for the bars."""
-    at = np.uint64(row)
-    for k in range(words.shape[1]):
-        uniforms[k] = np.float32(np.int32(words[at, k] >> np.uint32(1))) * _SCALE_31
+def lower_uniform(word):
+    """A lower bound in float32 of the uniform of a word; 0 for the lowest ones."""
+    return np.float32(np.int32(word >> np.uint32(1))) * _SCALE_31
 
 
 @kernel
-def next_above(correlation, bar, first, last):
-    """First atom in first <= k < last whose squared correlation exceeds its bar; ``last`` if none.
-
-    Looks at `STEP` atoms at once, so the arrays reach `STEP` places beyond the largest ``last``.
-    """
-    k = first
-    while k < last:
-        hits = 0
-        for i in range(STEP):  # a sum of comparisons has no early exit, so it is done on whole vectors
-            at = np.uint64(k) + np.uint64(i)
-            hits += correlation[at] * correlation[at] > bar[at]
-        if hits > 0:
-            for found in range(k, min(k + STEP, last)):
-                if correlation[found] * correlation[found] > bar[found]:
-                    return found
-        k += STEP
-    return last
+def lower_log(x):
+    """A lower bound of log(x) for a float32 x >= 0 (-88 for 0) that is at most 0.06 too low."""
+    return np.float32(np.float32(x).view(np.int32)) * _BITS_TO_LOG - _LOG_OFFSET
 
 
 @kernel
@@ -93,12 +88,32 @@ def is_on(word, log_odds, k, item, address):
 
 
 @kernel
-def draw_slab(uniforms, normals, row, used, item, address, mean, deviation):
-    """s ~ N(mean, deviation^2): the ``used``-th slab value of the item in ``row``; 32 are made ahead."""
+def fill_logits(words, size, logits):
+    """``logits[j]`` = logit u of ``words[j]``, certain to within `DOUBT`, for j < size and the rest of a vector.
+
+    A word of 0 gives NaN: its u is refined by another word, see `is_on`.
+    """
+    for j in range((size + STEP - 1) // STEP * STEP):
+        inside, outside = np.float32(words[j]) + _HALF, np.float32(np.uint32(~words[j])) + _HALF
+        logits[j] = _LOG_2 * (_log2(inside) - _log2(outside)) if words[j] != 0 else _UNKNOWN
+
+
+@kernel
+def _log2(x):
+    """127 + log2(x) to 5e-6: exponent + f + (log2(1 + f) - f), the last by a polynomial that is exact at 0 and 1."""
+    bits = np.float32(x).view(np.int32)
+    f = np.int32((bits & _MANTISSA) | _EXPONENT_0).view(np.float32) - np.float32(1.0)
+    more = _FIT[4] * f + _FIT[3]
+    for power in (2, 1, 0):
+        more = more * f + _FIT[power]
+    return np.float32(bits) * _FROM_BITS + f * (np.float32(1.0) - f) * more
+
+
+@kernel
+def slab_normal(normals, row, used, item, address):
+    """The standard normal of the ``used``-th slab value of the item in ``row``; 32 are made ahead."""
     if used < SLABS_AHEAD:
-        if abs(uniforms[row, used] - 0.5) <= MIDDLE:
-            return mean + deviation * normals[row, used]
-        return mean + deviation * tail_quantile(uniforms[row, used])
+        return normals[row, used]
     key_0, key_1, sweep, _ = address
     word_0, word_1, _, _ = philox(used, item, sweep, SLABS, key_0, key_1)
-    return mean + deviation * normal(word_0, word_1)
+    return normal(word_0, word_1)
