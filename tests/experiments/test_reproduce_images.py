@@ -131,11 +131,13 @@ def test_scores_are_of_the_clipped_unrounded_mean(calls, tmp_path):
 
 def test_data_size(calls, tmp_path):
     cells = datasize.EXPERIMENT.cells(False, None)
-    assert len(cells) == 4 * 2 * 2 * 10 and len(datasize.EXPERIMENT.cells(False, 3)) == 48
+    assert len(cells) == 4 * 2 * 3 * 10 and len(datasize.EXPERIMENT.cells(False, 3)) == 72
     found = run(datasize.EXPERIMENT, "kfa-paper-stride8-seed4", tmp_path)
     assert found["n_items"] == 9 and calls[-1]["seed"] == 4 and calls[-1]["observed"].all()
     assert run(datasize.EXPERIMENT, "bpfa-default-stride4-seed1", tmp_path)["settings"]["stride"] == (4, 4)
     assert "n_atoms" not in calls[-1]
+    found = run(datasize.EXPERIMENT, "mgp-cp-paper-stride8-seed1", tmp_path)
+    assert found["n_items"] == 9 and calls[-1]["model"] == "mgp-cp" and "rank" in found
 
 
 def test_table_of_data_size():
@@ -148,7 +150,8 @@ def test_table_of_data_size():
     rows = {row[0]: row[1:] for row in table.rows}
     assert rows["KFA"][0].ours == 50.5 and rows["KFA"][0].spread == pytest.approx(3**-0.5)
     assert rows["KFA"][0].paper == 50.36 and rows["KFA"][0].paper_spread == 0.1
-    assert rows["KFA less BPFA"][3].ours == pytest.approx(8) and rows["MGP-CP"][1].ours is None
+    assert rows["KFA less BPFA"][3].ours == pytest.approx(8) and rows["MGP-CP"][1].ours == 42.5
+    assert rows["CDF-KFA"][1].ours is None
     assert rows["KFA less BPFA"][3].paper == pytest.approx(44.26 - 36.88)
     assert table.mean_differences()["KFA less BPFA"]["counted"] == 4
     assert "seeds: 4 of ours, 10 of the paper" in table.notes

@@ -69,7 +69,7 @@ def summarise(
     shown = ("setting", "model", "patch_shape", "stride", "sparsity", "usage_prior", "regions", "seed")
     found |= {name: settings.get(name) for name in shown}
     found["burn_in"] = found["sweeps"] - found["kept"]
-    if restoration.rank is not None:
+    if "rank" in restoration.trace:
         found["inferred_rank"] = restoration.rank
     found |= {"rank": settings.get("rank") or None, "threads": restoration.threads, "version": __version__}
     return json_ready(found)

@@ -7,6 +7,7 @@ from kruskal.errors import InputError
 
 SETTINGS = ("paper", "default")
 MODELS = ("kfa", "bpfa")
+MGP_CP = "mgp-cp"
 
 
 def options_for(
@@ -44,3 +45,15 @@ def options_for(
         "n_atoms": n_atoms,
     }
     return options | {"rank": rank} if model == "kfa" else options
+
+
+def mgp_cp_options(setting: str, **options: Any) -> dict[str, Any]:
+    """The options of a Kruskal decomposition: of the whole array, unless ``options`` hold a patch.
+
+    Examples
+    --------
+    >>> mgp_cp_options("paper", rank=64)
+    {'model': 'mgp-cp', 'setting': 'paper', 'rank': 64}
+    """
+    named = {"setting": "paper"} if setting == "paper" else {}
+    return {"model": MGP_CP} | named | options

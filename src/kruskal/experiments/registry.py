@@ -11,6 +11,7 @@ NAMES = (
     "complexity",
     "castle",
     "amino",
+    "cprank",
     "mri",
     "dct4d",
     "dictionaries",
