@@ -49,7 +49,7 @@ def fitted(items, observed):
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_finds_nothing_wrong(name):
     checks = pytest.importorskip("sklearn.utils.estimator_checks", reason="scikit-learn is not installed")
-    estimator = getattr(kruskal, name)(sweeps=6, code_sweeps=4, code_burn_in=1, threads=1)
+    estimator = getattr(kruskal, name)(sweeps=6, code_chains=2, code_sweeps=2, code_burn_in=1, threads=1)
     checks.check_estimator(estimator)
 
 
@@ -112,7 +112,7 @@ def test_items_of_any_order_come_back(name, shape):
 def test_missing_entries_are_filled_in_and_their_std_is_honest():
     items = made_up(1500, (6, 5), seed=2)
     observed = np.random.default_rng(3).random(items.shape) < 0.5
-    model = kruskal.KFA(n_atoms=8, rank=2, sweeps=40, threads=1, code_sweeps=40).fit(
+    model = kruskal.KFA(n_atoms=8, rank=2, sweeps=40, threads=1, code_chains=8).fit(
         items[:900], observed=observed[:900]
     )
     mean, std = model.reconstruct(items[900:], observed[900:])
@@ -231,6 +231,7 @@ def test_parameters():
         ({"seed": -1}, "seed must be a whole number from 0 to"),
         ({"threads": 0}, "threads must be a whole number of at least 1, not 0"),
         ({"tolerance": 2}, "tolerance must be a number from 0 to below 1, not 2"),
+        ({"code_chains": 0}, "code_chains must be a whole number of at least 1, not 0"),
         ({"code_sweeps": 3, "code_burn_in": 3}, "code_burn_in must be smaller than code_sweeps: 3 with 3"),
         ({"usage_prior": (1, 1), "sparsity": 1.0}, "usage_prior and sparsity say the same thing"),
     ],

@@ -103,7 +103,7 @@ def test_resume_starts_from_the_copy_in_the_folder(cli, others, damaged, tmp_pat
         (("learn", "one.npy", "-o", "d.npz", "--rank", "x"), "--rank takes 'auto' or a whole number"),
         (("learn", "flat.npy", "flat.npy", "-o", "d.npz"), "constant: all 162 observed entries are 5.0"),
         (("learn", "in.npz", "-o", "in.npz"), "--output in.npz would overwrite in.npz; give another name."),
-        (("learn", "one.npy", "-o", "no/d.npz"), "no"),
+        (("learn", "one.npy", "-o", "no/d.npz"), "cannot write 'no/d.npz'"),
         (("inpaint", "one.npy", "-o", "o.npy", "--dictionary", "in.npz"), "in.npz is no dictionary file of"),
         (
             ("inpaint", "one.npy", "-o", "o.npy", "--dictionary", "no.npz"),

@@ -40,25 +40,32 @@ def twin(world: World, n: int, plan: CodingPlan) -> tuple[np.ndarray, np.ndarray
     key = key_0 ^ np.uint64(high), key_1
     atoms, usage = world.atoms, world.usage[0]
     data, design = world.values[n][world.observed[n]], atoms[:, world.observed[n]]
-    gram, width = world.noise_precision * design @ design.T, padded(len(atoms))
+    width = padded(len(atoms))
     codes, means, seconds = np.zeros(len(atoms)), [], []
-    for sweep in range(plan.sweeps):
-        joint = []
+    for step in range(plan.chains * plan.sweeps):
+        sweep, joint = step % plan.sweeps, []
+        if sweep == 0:
+            codes[:] = 0.0
+        noise = world.noise_precision
+        if sweep < plan.burn_in and plan.first_noise_precision < noise:
+            ratio = world.noise_precision / plan.first_noise_precision
+            noise = plan.first_noise_precision * ratio ** (sweep / plan.burn_in)
+        gram = noise * design @ design.T
         for k in range(len(atoms)):
             codes[k] = 0.0
             rest = data - codes @ design
-            c, linear = gram[k, k], world.noise_precision * float(design[k] @ rest)
+            c, linear = gram[k, k], noise * float(design[k] @ rest)
             mean, precision = ref.slab_conditional(world.code_precision, c, linear)
             probability = expit(ref.logit_collapsed(usage[k], world.code_precision, c, linear))
             block, counter = divmod(k, width // 4)
-            word = int(philox(counter, sweep, item, int(Stream.CODING), *key)[block])
+            word = int(philox(counter, step, item, int(Stream.CODING), *key)[block])
             if (word + 0.5) / 2.0**32 < probability:
-                words = philox(len(joint), item, sweep, int(Stream.CODING_SLABS), *key)
+                words = philox(len(joint), item, step, int(Stream.CODING_SLABS), *key)
                 codes[k] = mean + ndtri(uniform_52(words[0], words[1])) / math.sqrt(precision)
                 joint.append(float(ndtri(uniform_52(words[2], words[3]))))
         active = np.flatnonzero(codes)
         precision = world.code_precision * np.eye(len(active)) + gram[np.ix_(active, active)]
-        linear = world.noise_precision * design[active] @ data
+        linear = noise * design[active] @ data
         codes[active] = gaussian_draw(linear, precision, np.array(joint))
         if sweep >= plan.burn_in:
             mean, second = np.zeros(len(atoms)), np.zeros((len(atoms), len(atoms)))
@@ -77,7 +84,7 @@ def twin(world: World, n: int, plan: CodingPlan) -> tuple[np.ndarray, np.ndarray
 def test_kernel_codes_as_the_twin(n_atoms, shape, odds, masked):
     world = code_world(n_atoms, shape, 6, odds, masked)
     (shard,) = make_shards(world)
-    plan = CodingPlan(sweeps=19, burn_in=2, seed=5)  # more than the words that are made ahead
+    plan = CodingPlan(2, 10, 3, 5, first_noise_precision=0.4)  # more than the words that are made ahead
     found = code_shard(shard, model_of(world), plan, with_variance=True)
     mean, variance = zip(*(twin(world, n, plan) for n in range(world.n_items)))
     np.testing.assert_allclose(dense_codes(found.codes, n_atoms), mean, rtol=1e-8, atol=1e-10)
@@ -115,7 +122,7 @@ def exact_posterior(world: World, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
 def test_means_and_variances_are_those_of_the_posterior(masked):
-    """32 independent chains (seeds) of 2,000 sweeps give the Monte Carlo error of their average."""
+    """32 seeds of two chains of 1,000 sweeps give the Monte Carlo error of their average."""
     random = np.random.default_rng(4)
     world = code_world(6, (3, 2), 5, "mixed", masked, noise_precision=4.0)
     atoms = random.standard_normal((6, 6)) / math.sqrt(6)
@@ -123,7 +130,9 @@ def test_means_and_variances_are_those_of_the_posterior(masked):
     world = world.changed(gaussian=atoms, usage=np.array([[0.3, 0.3, 0.2, 0.5, 0.1, 0.4]]))
     (shard,) = make_shards(world)
     model = model_of(world)
-    found = [code_shard(shard, model, CodingPlan(2000, 20, seed), with_variance=True) for seed in range(32)]
+    found = [
+        code_shard(shard, model, CodingPlan(2, 1000, 20, seed, 1.0), with_variance=True) for seed in range(32)
+    ]
     means = np.array([dense_codes(coded.codes, 6) for coded in found])
     variances = np.array([coded.variance for coded in found])
     exact_mean, exact_variance = zip(*(exact_posterior(world, n) for n in range(world.n_items)))
@@ -140,7 +149,7 @@ def test_means_and_variances_are_those_of_the_posterior(masked):
 def test_an_item_is_coded_alike_wherever_it_lies(masked):
     world = code_world(40, (4, 4), 60, "mixed", masked)
     order = np.random.default_rng(0).permutation(60)[:37]
-    plan = CodingPlan(12, 3, 9)
+    plan = CodingPlan(3, 4, 2, 9, 0.5)
 
     def coded(values, observed):
         (shard,) = split(make_items(values, observed, (4, 4), keep_mask=masked))
@@ -152,7 +161,7 @@ def test_an_item_is_coded_alike_wherever_it_lies(masked):
 
 def test_complete_items_are_coded_as_items_with_nothing_missing():
     world = code_world(40, (4, 4), 30, "mixed")
-    plan = CodingPlan(12, 3, 9)
+    plan = CodingPlan(3, 4, 2, 9, 0.5)
     results = []
     for keep_mask in (False, True):
         (shard,) = make_shards(world, keep_mask=keep_mask)
@@ -167,7 +176,7 @@ def test_many_atoms_in_use_at_once(masked):
     """More than there is room for at first, of slots and of codes."""
     world = code_world(150, (12, 8), 3, "common", masked)
     (shard,) = make_shards(world)
-    plan = CodingPlan(3, 1, 2)
+    plan = CodingPlan(1, 3, 1, 2, 9.0)
     found = code_shard(shard, model_of(world), plan, with_variance=True)
     n = 0
     mean, variance = twin(world, n, plan)

@@ -16,6 +16,7 @@ from kruskal.errors import InputError, whole_number
 from kruskal.estimators.scikit import ScikitEstimator, item_stack, numbers
 from kruskal.gibbs.coding import CodingPlan
 from kruskal.learning import describe, learn_items, resolve_stack
+from kruskal.models import FIRST_NOISE_PRECISION
 from kruskal.patches import Items
 from kruskal.random import check_seed
 
@@ -37,6 +38,7 @@ class FactorEstimator(ScikitEstimator):
     codes: str
     usage_prior: tuple[float, float] | None
     sparsity: float | None
+    code_chains: int
     code_sweeps: int
     code_burn_in: int
     sparse_output: bool
@@ -163,11 +165,12 @@ class FactorEstimator(ScikitEstimator):
         return {name: getattr(self, name) for name in names}
 
     def _plan(self) -> CodingPlan:
+        chains = whole_number("code_chains", self.code_chains, 1)
         sweeps = whole_number("code_sweeps", self.code_sweeps, 1)
         burn_in = whole_number("code_burn_in", self.code_burn_in, 0)
         if burn_in >= sweeps:
             raise InputError(f"code_burn_in must be smaller than code_sweeps: {burn_in} with {sweeps} sweeps")
-        return CodingPlan(sweeps, burn_in, check_seed(self.seed))
+        return CodingPlan(chains, sweeps, burn_in, check_seed(self.seed), FIRST_NOISE_PRECISION)
 
     def _coder(self) -> Coder:
         return Coder(self.learned_.state, self._plan(), check_threads(self.threads))

@@ -13,7 +13,8 @@ _PARAMETERS = """
     start : "pca" or "random"
     codes : "collapsed" or "uncollapsed" draws of the codes in `fit`
     usage_prior : (a_pi, b_pi) of the beta process;  sparsity : the same as b_pi per item, with a_pi = K
-    code_sweeps, code_burn_in : the same for the chain of an item in `transform` and `reconstruct`
+    code_chains : number of chains of an item in `transform` and `reconstruct`
+    code_sweeps, code_burn_in : their length, and how many sweeps at the beginning of each are not kept
     sparse_output : whether `transform` gives a sparse matrix
     tolerance : relative tolerance of ``ranks_``
     seed : everything random follows from it
@@ -69,8 +70,9 @@ class KFA(FactorEstimator):
         codes: str = "collapsed",
         usage_prior: tuple[float, float] | None = None,
         sparsity: float | None = None,
-        code_sweeps: int = 15,
-        code_burn_in: int = 5,
+        code_chains: int = 4,
+        code_sweeps: int = 5,
+        code_burn_in: int = 3,
         sparse_output: bool = False,
         tolerance: float = 0.01,
         seed: int = 0,
@@ -85,6 +87,7 @@ class KFA(FactorEstimator):
         self.codes = codes
         self.usage_prior = usage_prior
         self.sparsity = sparsity
+        self.code_chains = code_chains
         self.code_sweeps = code_sweeps
         self.code_burn_in = code_burn_in
         self.sparse_output = sparse_output
@@ -125,8 +128,9 @@ class BPFA(FactorEstimator):
         codes: str = "collapsed",
         usage_prior: tuple[float, float] | None = None,
         sparsity: float | None = None,
-        code_sweeps: int = 15,
-        code_burn_in: int = 5,
+        code_chains: int = 4,
+        code_sweeps: int = 5,
+        code_burn_in: int = 3,
         sparse_output: bool = False,
         tolerance: float = 0.01,
         seed: int = 0,
@@ -139,6 +143,7 @@ class BPFA(FactorEstimator):
         self.codes = codes
         self.usage_prior = usage_prior
         self.sparsity = sparsity
+        self.code_chains = code_chains
         self.code_sweeps = code_sweeps
         self.code_burn_in = code_burn_in
         self.sparse_output = sparse_output

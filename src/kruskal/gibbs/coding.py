@@ -1,8 +1,9 @@
 r"""Coding: posterior means of the codes of new items, for atoms, usage and precisions that stay as they are.
 
-Every item has a Gibbs chain of its own that is run from its first sweep to its last before the next item is
-looked at. A sweep draws (z, s) atom by atom, s integrated out (1.13), (1.12), then all s of the item jointly
-(2.1). What is averaged over the kept sweeps is not the draw but its mean given z,
+Every item has Gibbs chains of its own that are run from their first sweep to their last before the next item
+is looked at: several short ones, as what an item that is hardly observed is made of has many answers, and one
+chain stays with the first it finds. A sweep draws (z, s) atom by atom, s integrated out (1.13), (1.12), then
+all s of the item jointly (2.1). What is averaged over the kept sweeps is not the draw but its mean given z,
 
     E[w_A | z, x] = m_A,    E[w_A w_A^T | z, x] = m_A m_A^T + Lambda^-1.
 
@@ -36,6 +37,7 @@ from kruskal.gibbs.coding_parts import (
     set_correlations,
     sort_slots,
     subtract_row,
+    tempered,
 )
 from kruskal.gibbs.local import Codes, Shard
 from kruskal.gibbs.pairs import NEVER, SLACK, STEP, is_on, next_above
@@ -51,11 +53,21 @@ _ROOM = 32  # atoms in use of an item that there is room for at first
 
 
 class CodingPlan(NamedTuple):
-    """How long the chain of an item is: ``sweeps``, of which the first ``burn_in`` are not kept; ``seed``."""
+    """How the chains of an item are run.
 
+    Attributes
+    ----------
+    chains : how many, each from the beginning;  seed : of all draws
+    sweeps : length of a chain;  burn_in : how many sweeps at its beginning are not kept
+    first_noise_precision : gamma_eps of the first sweep of a chain, if that is less than the true one. From
+        there it rises to it over the burn-in: with little noise an item clings to the atoms it took first
+    """
+
+    chains: int
     sweeps: int
     burn_in: int
     seed: int
+    first_noise_precision: float
 
 
 class Coded(NamedTuple):
@@ -85,7 +97,7 @@ def code_shard(shard: Shard, model: CodeModel, plan: CodingPlan, with_variance: 
         value = np.empty(capacity, items.flat.dtype)
         filled = _code(
             items.flat, items.origin, items.offset, shard.entry_start, shard.entry, *model, key_of(plan.seed),
-            plan.sweeps, plan.burn_in, start, atom, value, variance,
+            plan.first_noise_precision, plan.chains, plan.sweeps, plan.burn_in, start, atom, value, variance,
         )  # fmt: skip
         if filled >= 0:
             break
@@ -111,7 +123,7 @@ def _wider(square):
 @kernel
 def _code(
     flat, origin, offset, entry_start, entry, dictionary, columns, gram, log_odds, gamma_s, gamma_eps,
-    products, key, sweeps, burn_in, start, atom, value, variance,
+    products, key, first_gamma, chains, sweeps, burn_in, start, atom, value, variance,
 ):  # fmt: skip
     """Code all items; returns the number of codes, or -1 when the buffer is too small."""
     complete = entry_start.shape[0] == 1
@@ -119,7 +131,7 @@ def _code(
     level = np.full(n_padded, NEVER)
     for k in range(n_atoms):
         level[k] = -2.0 * log_odds[0, k] - SLACK
-    words = np.empty((min(_AHEAD, sweeps), n_padded), np.uint32)
+    words = np.empty((min(_AHEAD, chains * sweeps), n_padded), np.uint32)
     uniforms = np.empty(n_padded, np.float32)
     uniform_bits = uniforms.view(np.int32)
     ratio = np.empty(n_padded, np.float32)
@@ -152,14 +164,19 @@ def _code(
         key_0, key_1 = key[0] ^ high, key[1]
         if not complete or n == 0:
             sum_energies(columns, place, 0, seen, energy)
-            set_bars(energy, level, gamma_s, gamma_eps, ratio, ratio_bits, base, slope)
         correlate(columns, place, 0, seen, data, 0, n_padded, whole)
         n_slots = n_old = 0
-        for sweep in range(sweeps):
-            row = sweep % words.shape[0]
-            if row == 0:  # a row per sweep: the roles of item and sweep in the counter are exchanged
-                fill_words(words, sweep, item, _PAIRS, key_0, key_1)
-            address = (key_0, key_1, sweep, 0)
+        for step in range(chains * sweeps):  # all chains one after the other; slots stay
+            sweep = step % sweeps
+            if sweep == 0:
+                n_old = 0
+            row = step % words.shape[0]
+            if row == 0:  # a row per step: the roles of item and sweep in the counter are exchanged
+                fill_words(words, step, item, _PAIRS, key_0, key_1)
+            address = (key_0, key_1, step, 0)
+            gamma = tempered(gamma_eps, first_gamma, sweep, burn_in)
+            if sweep <= burn_in:
+                set_bars(energy, level, gamma_s, gamma, ratio, ratio_bits, base, slope)
             raise_bars(words, row, uniforms, uniform_bits, base, slope, bar)
             for a in range(n_old):
                 bar[slot_atom[old[a]]] = NEVER
@@ -175,8 +192,8 @@ def _code(
                 if k == in_use:
                     before = slab[c]
                     c += 1
-                precision = gamma_s + gamma_eps * energy[k]
-                linear = gamma_eps * (correlation[k] + float(energy[k]) * before)
+                precision = gamma_s + gamma * energy[k]
+                linear = gamma * (correlation[k] + float(energy[k]) * before)
                 center = linear / precision
                 pair_log_odds = log_odds[0, k] + 0.5 * (math.log(gamma_s / precision) + linear * center)
                 now = 0.0
@@ -192,7 +209,7 @@ def _code(
                             rows, pieces, piece, line_of, table, linear_of,
                         )  # fmt: skip
                         n_slots += 1
-                    high_1, low_1, high_2, low_2 = philox(n_new, item, sweep, _SLABS, key_0, key_1)
+                    high_1, low_1, high_2, low_2 = philox(n_new, item, step, _SLABS, key_0, key_1)
                     now = center + normal(high_1, low_1) / math.sqrt(precision)
                     noise[n_new] = normal(high_2, low_2)
                     new[n_new] = slot_of[k]
@@ -204,13 +221,13 @@ def _code(
                 factor = np.empty((2 * n_new, 2 * n_new))
             keep = sweep >= burn_in
             draw_jointly(
-                new, n_new, slot_atom, table, linear_of, complete, gamma_s, gamma_eps, noise, keep, factor,
+                new, n_new, slot_atom, table, linear_of, complete, gamma_s, gamma, noise, keep, factor,
                 slab, mean,
             )  # fmt: skip
             if keep:
                 add_moments(new, n_new, factor, mean, variance.shape[0] > 0, total, second)
             old, new, n_old = new, old, n_new
-        scale = 1.0 / (sweeps - burn_in)
+        scale = 1.0 / (chains * (sweeps - burn_in))
         if variance.shape[0] > 0:
             item_variance(dictionary, slot_atom, n_slots, total, second, scale, variance, n)
         sort_slots(slot_atom, n_slots, old)

@@ -50,6 +50,14 @@ def fingerprint(place, data, seen, single, bits):
 
 
 @kernel
+def tempered(gamma_eps, first_gamma, sweep, burn_in):
+    """gamma_eps of a sweep: from ``first_gamma`` on the same factor more in each sweep of the burn-in."""
+    if sweep >= burn_in or first_gamma >= gamma_eps:
+        return gamma_eps
+    return first_gamma * (gamma_eps / first_gamma) ** (sweep / burn_in)
+
+
+@kernel
 def set_bars(energy, level, gamma_s, gamma_eps, ratio, ratio_bits, base, slope):
     """Squared correlation below which the z of an unused atom surely stays 0, as base + slope log u.
 
