@@ -24,7 +24,6 @@ from typing import NamedTuple
 import numpy as np
 
 from kruskal.gibbs.codes import CodeModel
-from kruskal.gibbs.codes_masked import correlate, sum_energies
 from kruskal.gibbs.coding_parts import (
     add_moments,
     draw_jointly,
@@ -40,7 +39,8 @@ from kruskal.gibbs.coding_parts import (
     tempered,
 )
 from kruskal.gibbs.local import Codes, Shard
-from kruskal.gibbs.pairs import NEVER, SLACK, STEP, is_on, next_above
+from kruskal.gibbs.pairs import NEVER, SLACK, STEP, is_on
+from kruskal.gibbs.scan import correlate, next_above, sum_energies
 from kruskal.kernel import kernel
 from kruskal.random import Stream, key_of
 from kruskal.random.normal import normal

@@ -7,8 +7,7 @@ import math
 
 import numpy as np
 
-from kruskal.gibbs.codes_masked import correlate
-from kruskal.gibbs.pairs import BITS_TO_LOG, LOG_OFFSET, float_uniforms
+from kruskal.gibbs.scan import BITS_TO_LOG, LOG_OFFSET, correlate, float_uniforms
 from kruskal.kernel import kernel
 
 _WHOLE = 32  # atoms: a whole number of vectors
