@@ -4,15 +4,17 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kruskal.errors import whole_number
+from kruskal.gibbs.conv_local import ImageShard, split_images
 from kruskal.gibbs.local import Codes, Shard, split
 from kruskal.patches import Items
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -23,28 +25,23 @@ def check_threads(threads: int | None) -> int:
     return whole_number("threads", threads, 1)
 
 
-class ThreadEngine:
+class ShardThreads(Generic[S]):
     """Applies a function to every shard, on a pool of threads; a context manager.
 
     The kernels release the interpreter lock. BLAS is held to one thread inside, so that results are the same
     for any number of threads and cores are not used twice.
     """
 
-    def __init__(self, items: Items, threads: int | None = None) -> None:
+    def __init__(self, shards: list[S], threads: int | None = None) -> None:
         self.threads = check_threads(threads)
-        self.shards: list[Shard] = split(items)
-        self.n_shards = len(self.shards)
-        self.n_items = items.n_items
-        self.n_observed = sum(shard.n_observed for shard in self.shards)
-        self.region_sizes = np.bincount(items.region, minlength=items.n_regions)
-        self.complete = items.complete
-        self.dtype = items.flat.dtype
+        self.shards = shards
+        self.n_shards = len(shards)
         self._waiting: deque[int] = deque()
         many = self.threads > 1 and self.n_shards > 1
         self._pool = ThreadPoolExecutor(self.threads - 1) if many else None
         self._limits = threadpool_limits(limits=1, user_api="blas")
 
-    def map(self, function: Callable[[Shard], T]) -> list[T]:
+    def map(self, function: Callable[[S], T]) -> list[T]:
         """``function`` of every shard, in the order of the shards."""
         if self._pool is None:
             return [function(shard) for shard in self.shards]
@@ -66,11 +63,6 @@ class ThreadEngine:
             helper.result()
         return [results[i] for i in range(self.n_shards)]
 
-    def put_codes(self, codes: Sequence[Codes]) -> None:
-        """Replace the codes of every shard."""
-        for shard, part in zip(self.shards, codes, strict=True):
-            shard.codes = part
-
     def drain(self) -> None:
         """Wait until no thread works on a shard any more, after `map` was interrupted."""
         self._waiting.clear()
@@ -85,8 +77,41 @@ class ThreadEngine:
             self._pool.shutdown()
         self._limits.restore_original_limits()
 
-    def __enter__(self) -> "ThreadEngine":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+class ThreadEngine(ShardThreads[Shard]):
+    """Items on threads, for the models of items: `kruskal.models.Engine`."""
+
+    def __init__(self, items: Items, threads: int | None = None) -> None:
+        super().__init__(split(items), threads)
+        self.n_items = items.n_items
+        self.n_observed = sum(shard.n_observed for shard in self.shards)
+        self.region_sizes = np.bincount(items.region, minlength=items.n_regions)
+        self.complete = items.complete
+        self.dtype = items.flat.dtype
+
+    def put_codes(self, codes: Sequence[Codes]) -> None:
+        """Replace the codes of every shard."""
+        for shard, part in zip(self.shards, codes, strict=True):
+            shard.codes = part
+
+
+class ImageThreads(ShardThreads[ImageShard]):
+    """Images on threads, for the convolutional models: `kruskal.models.ImageEngine`.
+
+    ``values`` (N, M_x, M_y, C) in working precision, ``observed`` the same shape or None.
+    """
+
+    def __init__(
+        self, values: np.ndarray, observed: np.ndarray | None = None, threads: int | None = None
+    ) -> None:
+        super().__init__(split_images(values, observed), threads)
+        self.n_images = len(values)
+        self.n_observed = sum(shard.n_observed for shard in self.shards)
+        self.complete = self.shards[0].complete
+        self.dtype = values.dtype

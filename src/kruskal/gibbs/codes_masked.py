@@ -75,7 +75,7 @@ def sweep_masked(
         for j in range(begin, end):
             residual[j] = flat[base + np.uint64(offset[entry[j]])]
         sum_energies(columns, entry, begin, end, energy)
-        _set_bars(
+        set_bars(
             energy,
             level,
             here,
@@ -194,7 +194,7 @@ def sum_energies(columns, entry, begin, end, energy):
 
 
 @kernel
-def _set_bars(
+def set_bars(
     energy, level, here, words, row, gamma_s, gamma_eps, ratio, ratio_bits, uniforms, uniform_bits, bar
 ):
     """Squared correlation below which the z of an unused atom surely stays 0.

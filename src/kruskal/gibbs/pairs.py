@@ -73,6 +73,22 @@ def next_above(correlation, bar, first, last):
 
 
 @kernel
+def next_positive(merit, first, last):
+    """First atom in first <= k < last whose ``merit`` is above 0; ``last`` if none. See `next_above`."""
+    k = first
+    while k < last:
+        hits = 0
+        for i in range(STEP):
+            hits += merit[np.uint64(k) + np.uint64(i)] > 0
+        if hits > 0:
+            for found in range(k, min(k + STEP, last)):
+                if merit[found] > 0:
+                    return found
+        k += STEP
+    return last
+
+
+@kernel
 def is_on(word, log_odds, k, item, address):
     """Whether u < 1 / (1 + exp(-log_odds)), mostly without the exponential.
 

@@ -2,6 +2,21 @@
 
 from kruskal.models.base import Engine, Global, Model, SweepReport
 from kruskal.models.bpfa import BPFA
+from kruskal.models.cfa import CFA, CKFA
+from kruskal.models.conv import ConvGlobal, ConvModel, ConvReport, ImageEngine
 from kruskal.models.kfa import KFA
 
-__all__ = ["BPFA", "KFA", "Engine", "Global", "Model", "SweepReport"]
+__all__ = [
+    "BPFA",
+    "CFA",
+    "CKFA",
+    "KFA",
+    "ConvGlobal",
+    "ConvModel",
+    "ConvReport",
+    "Engine",
+    "Global",
+    "ImageEngine",
+    "Model",
+    "SweepReport",
+]

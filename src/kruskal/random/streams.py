@@ -24,6 +24,10 @@ class Stream(IntEnum):
     REFINED = 12
     PRIOR_SLABS = 13
     JOINT_SLABS = 14
+    MAP_CODES = 50
+    MAP_CELLS = 51
+    MAP_SLABS = 52
+    MAP_START = 53
 
 
 def check_seed(seed: object) -> int:
