@@ -1,7 +1,7 @@
 """Imports point downwards only (docs/design.md).
 
 data, patches, tensor, random <- gibbs <- models <- engines
-    <- defaults, settings, choose, restore <- report, experiments <- cli
+    <- defaults, settings, choose, restore, convolutional <- report, experiments <- cli
 """
 
 import ast
@@ -18,12 +18,13 @@ LAYERS = [
     {"gibbs"},
     {"models"},
     {"engines"},
-    {"defaults", "settings", "choose", "restoration", "restore"},
+    {"defaults", "settings", "choose", "restoration", "restore", "image_batches", "convolutional"},
     {"report", "experiments"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 WITHIN = {
+    ("convolutional", "image_batches"),
     ("restore", "restoration"),
     ("settings", "defaults"),
     ("choose", "defaults"),

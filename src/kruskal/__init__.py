@@ -1,4 +1,4 @@
-"""Bayesian tensor dictionary learning: KFA, BPFA and blind restoration of arrays of any order.
+"""Bayesian tensor dictionary learning: KFA, BPFA, their convolutional forms, blind restoration of arrays.
 
     >>> import kruskal
     >>> kruskal.generic_rank((8, 8, 8))
@@ -14,8 +14,11 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BPFA": "kruskal.models",
+    "CFA": "kruskal.convolutional",
+    "CKFA": "kruskal.convolutional",
     "InputError": "kruskal.errors",
     "KFA": "kruskal.models",
+    "Reconstruction": "kruskal.image_batches",
     "Restoration": "kruskal.restoration",
     "denoise": "kruskal.restore",
     "expected_rank": "kruskal.tensor",

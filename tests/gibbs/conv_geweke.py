@@ -78,7 +78,7 @@ def statistics(draws: dict[str, Any], case: ConvCase) -> dict[str, np.ndarray]:
         "log |d|^2": lengths.mean(axis=1),
         "log |d|^2 squared": (lengths**2).mean(axis=1),
         "d d'": np.tanh((atoms[:, 0] * atoms[:, 1]).sum(axis=(1, 2, 3)) * atoms[0, 0].size),
-        "d d shifted": np.tanh((atoms[:, :, 1:] * atoms[:, :, :-1]).sum(axis=(1, 2, 3, 4)) * atoms[0, 0].size),
+        "d d shifted": np.tanh(8.0 * (atoms[:, :, 1:] * atoms[:, :, :-1]).sum(axis=(1, 2, 3, 4))),
         "log(1 + w^2)": np.log1p(maps**2).mean(axis=(1, 2, 3, 4)),
         "gamma_s w^2": (slab**2).mean(axis=(1, 2, 3, 4)),
         "gamma_s |w|": np.abs(slab).mean(axis=(1, 2, 3, 4)),
@@ -199,7 +199,7 @@ def z_scores(case: ConvCase, n_sweeps: int, seed: int, n_prior: int = 50_000) ->
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Geweke's test of the convolutional models, longer than usual")
+    parser = argparse.ArgumentParser(description="Geweke's test of convolutional models, longer than usual")
     parser.add_argument("--case", choices=[*SETTINGS, "all"], default="all")
     parser.add_argument("--sweeps", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)

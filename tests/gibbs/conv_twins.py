@@ -32,13 +32,16 @@ def positive_draw(mean: float, deviation: float, u: float) -> float:
     return deviation * (x - float(ndtri_exp(math.log(u) + float(log_ndtr(x)))))
 
 
-def draw_all_maps(world: ConvWorld, seed: int, sweep: int) -> np.ndarray:
-    """New maps of all images of a world: blocks in order, atoms within a block."""
+def draw_all_maps(world: ConvWorld, seed: int, sweep: int, step: tuple[int, int] = (1, 1)) -> np.ndarray:
+    """New maps of all images of a world: blocks in order, atoms within a block; every ``step``-th block."""
     layout = world.layout
     blocks = ref.blocks_of(layout)
     for n in range(len(world.maps)):
         for b, cells in enumerate(blocks):
             block, n_used = n * len(blocks) + b, 0
+            position, last = divmod(b, layout.grid[1]), (layout.grid[0] - 1, layout.grid[1] - 1)
+            if any(i % j and i != end for i, j, end in zip(position, step, last)):
+                continue
             for k in range(world.n_atoms):
                 log_weights, slabs = ref.block_conditional(world, n, k, cells)
                 world = ref.without_block(world, n, k, cells)
@@ -83,7 +86,8 @@ def draw_all_atoms(world: ConvWorld, entry_noise: np.ndarray, weight_noise: np.n
             value = gaussian_draw(*ref.mode_block(world, k, t, q, p), noise)
             world = world.with_mode(t, k, value.reshape(size, world.rank))
             first += size
-        world = world.with_entry("weights", k, gaussian_draw(*ref.weight_block(world, k, q, p), weight_noise[k]))
+        value = gaussian_draw(*ref.weight_block(world, k, q, p), weight_noise[k])
+        world = world.with_entry("weights", k, value)
     return world
 
 
@@ -99,10 +103,13 @@ def make_shards(world: ConvWorld, dtype=np.float64, keep_mask: bool = False) -> 
     return shards
 
 
-def model_of(world: ConvWorld, tile_rows: int = 1, dtype=np.float64, complete: bool | None = None) -> MapModel:
+def model_of(
+    world: ConvWorld, tile_rows: int = 1, dtype=np.float64, complete: bool | None = None,
+    step: tuple[int, int] = (1, 1),
+) -> MapModel:  # fmt: skip
     """What the draw of the maps is told about a world."""
     complete = bool(world.observed.all()) if complete is None else complete
     return map_model(
         world.atoms.reshape(world.n_atoms, -1), world.log_odds, world.code_precision, world.noise_precision,
-        world.case.nonnegative, world.layout, np.dtype(dtype), complete, tile_rows,
+        world.case.nonnegative, world.layout, np.dtype(dtype), complete, tile_rows, step,
     )  # fmt: skip

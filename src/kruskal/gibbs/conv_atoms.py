@@ -103,7 +103,9 @@ def _draw_masked(
 
 
 @kernel
-def _draw_atom(atom, weights, factors, log_precision, shape, p, precision, noise, weight_noise, fixed_weights):
+def _draw_atom(
+    atom, weights, factors, log_precision, shape, p, precision, noise, weight_noise, fixed_weights
+):
     """Draw one atom given its correlations with the residual times gamma_eps (``p``, changed) and Q."""
     n_channels = shape[2]
     size = precision.shape[1]

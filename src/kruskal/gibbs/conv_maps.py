@@ -2,7 +2,8 @@ r"""Maps: W_kn[p] = z s of every image, place and atom, given the atoms.
 
 With h the residual, omega the mask and D_k corr h the correlation of atom k with the residual at p,
 
-    c_kn[p] = gamma_eps (D_k^2 corr omega_n)[p],   l_kn[p] = gamma_eps (D_k corr (omega_n h_n))[p] + c W_kn[p]   (5.2)
+    c_kn[p] = gamma_eps (D_k^2 corr omega_n)[p],
+    l_kn[p] = gamma_eps (D_k corr (omega_n h_n))[p] + c_kn[p] W_kn[p]                              (5.2)
 
 and then as in `kruskal.gibbs.codes`, block by block: see `kruskal.gibbs.conv_blocks`. Images are independent
 given the atoms. Within an image blocks and atoms are visited one after the other in a fixed order.
@@ -32,6 +33,7 @@ class MapModel(NamedTuple):
     log_odds : (K, cells) float64 log theta_g / theta_0;  totals : (K,) from `log_totals`
     code_precision, noise_precision : gamma_s, gamma_eps;  nonnegative : whether slabs are cut off at 0
     layout : `Layout.numbers`;  tile_rows : block rows per tile (complete data)
+    step : only every so many-th block along x and y is visited, the others stay as they are
     """
 
     dictionary: np.ndarray
@@ -44,6 +46,7 @@ class MapModel(NamedTuple):
     nonnegative: bool
     layout: tuple[int, ...]
     tile_rows: int
+    step: tuple[int, int]
 
 
 class MapDraw(NamedTuple):
@@ -56,7 +59,7 @@ class MapDraw(NamedTuple):
 
 def map_model(
     dictionary, log_odds, code_precision, noise_precision, nonnegative, layout: Layout, dtype, complete,
-    tile_rows: int,
+    tile_rows: int, step: tuple[int, int] = (1, 1),
 ) -> MapModel:  # fmt: skip
     """Cast the global state once for all images: ``dictionary`` (K, P), ``log_odds`` (K, cells)."""
     atoms = np.ascontiguousarray(dictionary, dtype=dtype)
@@ -65,11 +68,11 @@ def map_model(
     table = lag_table(atoms, layout, tile_rows) if complete else np.zeros((len(atoms), 0, 0, 0), dtype)
     return MapModel(
         atoms, columns, table, log_odds, log_totals(log_odds, nonnegative), float(code_precision),
-        float(noise_precision), bool(nonnegative), layout.numbers, tile_rows,
+        float(noise_precision), bool(nonnegative), layout.numbers, tile_rows, step,
     )  # fmt: skip
 
 
-def tile_rows_for(layout: Layout, n_atoms: int, changes: float) -> int:
+def tile_rows_for(layout: Layout, changes: float) -> int:
     """Block rows per tile, given about how many non-zeros an image has: whole images while that is cheaper.
 
     A change costs the places within its reach times the atoms, a tile of one row fewer places and a smaller
@@ -122,7 +125,8 @@ def draw_maps(shard: ImageShard, model: MapModel, seed: int, sweep: int) -> MapD
         capacity *= 2  # the buffer was too small; the same random numbers give the same maps again
     filled = int(start[-1])
     shard.maps = Maps(start, atom[:filled].copy(), place[:filled].copy(), value[:filled].copy())
-    return MapDraw(count_cells(shard.maps, model), float(np.square(shard.maps.value, dtype=float).sum()), squares)
+    slab_squares = float(np.square(shard.maps.value, dtype=np.float64).sum())
+    return MapDraw(count_cells(shard.maps, model), slab_squares, squares)
 
 
 def count_cells(maps: Maps, model: MapModel) -> np.ndarray:

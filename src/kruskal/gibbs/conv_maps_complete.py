@@ -5,15 +5,16 @@ number of block rows of an image, or whole images. Within a tile a change of W_k
 
     V_k'[p'] -= delta A_k'k[p' - p],    A_k'k[lag] = sum_j D_k'[j] D_k[j + lag]                      (5.4)
 
-to the places that are still to come; the next tile is correlated with the residual as it is then. Whole images
-as tiles are best when changes are rare, single rows of blocks when they are many; both make the same draws.
+to the places that are still to come; the next tile is correlated with the residual as it is then. Whole
+images as tiles are best when changes are rare, single rows of blocks when they are many; both make the same
+draws.
 """
 
 import math
 
 import numpy as np
 
-from kruskal.gibbs.conv_blocks import MAP_CODES, draw_cell, draw_value, log_sum, slab_gain
+from kruskal.gibbs.conv_blocks import MAP_CODES, draw_cell, draw_value, is_visited, log_sum, slab_gain
 from kruskal.gibbs.conv_synthesis import gather_patches, subtract_atom, subtract_maps
 from kruskal.gibbs.pairs import (
     BITS_TO_LOG,
@@ -35,8 +36,8 @@ _CHUNK = 512  # rows of a matrix product, if whole images are tiles
 @kernel
 def sweep_complete(
     images, observed, code_start, code_atom, code_place, code_value,
-    dictionary, columns, table, log_odds, totals, gamma_s, gamma_eps, nonnegative, layout, tile_rows, address,
-    new_start, new_atom, new_place, new_value,
+    dictionary, columns, table, log_odds, totals, gamma_s, gamma_eps, nonnegative, layout, tile_rows, step,
+    address, new_start, new_atom, new_place, new_value,
 ):  # fmt: skip
     """Draw the maps of a shard; returns the sum of squared residuals, or -1 when the buffer is too small."""
     _, _, _, n_rows, n_columns, p_x, p_y = layout
@@ -71,6 +72,7 @@ def sweep_complete(
     drawn = np.empty(1, images.dtype)  # rounds a draw to the precision it is stored in
     squares = 0.0
     filled = c = 0
+    words_from = -1
     for chunk in range(0, n_images, chunk_size):
         size = min(chunk_size, n_images - chunk)
         for m in range(size):
@@ -95,14 +97,23 @@ def sweep_complete(
                     left = (b % grid_y) * p_y
                     upper = (b // grid_y) * p_x
                     height, width = min(p_x, n_rows - upper), min(p_y, n_columns - left)
+                    if not is_visited(b, grid_x, grid_y, step):
+                        while c < codes_end and _inside(code_place[c], n_columns, upper, left, height, width):
+                            new_atom[filled], new_place[filled] = code_atom[c], code_place[c]
+                            new_value[filled] = code_value[c]
+                            filled += 1
+                            c += 1
+                        continue
                     block = (first_image + n) * n_blocks + b
                     line = (n * n_blocks + b) % WORDS_AHEAD
-                    if line == 0:
-                        fill_words(words, block, sweep, MAP_CODES, key_0, key_1)
+                    if block - line != words_from:
+                        words_from = block - line
+                        fill_words(words, words_from, sweep, MAP_CODES, key_0, key_1)
                     corner = m * places + (upper - top) * n_columns + left
                     float_uniforms(words, line, uniforms)
                     for k in range(n_padded):
-                        bar[k] = slope[k] * (np.float32(uniform_bits[k]) * BITS_TO_LOG - LOG_OFFSET) + level[k]
+                        log_uniform = np.float32(uniform_bits[k]) * BITS_TO_LOG - LOG_OFFSET
+                        bar[k] = slope[k] * log_uniform + level[k]
                     block_end = c
                     while block_end < codes_end and _inside(
                         code_place[block_end], n_columns, upper, left, height, width
@@ -132,7 +143,8 @@ def sweep_complete(
                             if old != 0.0:
                                 linear += old * table[k, x - old_x + p_x - 1, y - old_y + reach, k]
                             standard[g] = gamma_eps * linear * deviation[k]
-                            log_weights[g] = log_odds[k, g] + log_shrink[k] + slab_gain(standard[g], nonnegative)
+                            gain = slab_gain(standard[g], nonnegative)
+                            log_weights[g] = log_odds[k, g] + log_shrink[k] + gain
                         total = log_sum(log_weights)
                         drawn[0] = 0
                         new_x, new_y = upper, left
@@ -158,8 +170,8 @@ def sweep_complete(
                                 place = at_x * n_columns + at_y
                                 subtract_atom(rests, m, place, k, drawn[0], dictionary, layout)
                                 _propagate(
-                                    correlations, table, k, drawn[0], at_x, at_y, m * places, top, bottom, upper,
-                                    left, layout,
+                                    correlations, table, k, drawn[0], at_x, at_y, m * places, top, bottom,
+                                    upper, left, layout,
                                 )  # fmt: skip
                         _set_merits(correlations, corner, n_columns, height, width, nonnegative, bar, merit)
                 new_start[n + 1] = filled
@@ -218,7 +230,7 @@ def _set_merits(correlations, corner, n_columns, height, width, nonnegative, bar
 
 @kernel
 def _propagate(correlations, table, k, amount, at_x, at_y, base, top, bottom, upper, left, layout):
-    """Take ``amount`` times the correlations with atom k at (at_x, at_y) off what is still to come of a tile."""
+    """Take ``amount`` times the correlations with atom k at (at_x, at_y) off the rest of a tile."""
     m_x, run, n_channels, _, n_columns, p_x, _ = layout
     m_y = run // n_channels
     reach = (table.shape[2] - 1) // 2
@@ -230,6 +242,7 @@ def _propagate(correlations, table, k, amount, at_x, at_y, base, top, bottom, up
         first = max(left if x < upper + p_x else 0, at_y - m_y + 1)
         length = (min(n_columns, at_y + m_y) - first) * correlations.shape[1]
         to = np.uint64(base + (x - top) * n_columns + first) * n_padded
-        lag = (atom * plane + np.uint64(x - at_x + p_x - 1) * line + np.uint64(first - at_y + reach)) * n_padded
+        lag_x, lag_y = np.uint64(x - at_x + p_x - 1), np.uint64(first - at_y + reach)
+        lag = (atom * plane + lag_x * line + lag_y) * n_padded
         for i in range(length):
             values[to + np.uint64(i)] -= amount * lags[lag + np.uint64(i)]

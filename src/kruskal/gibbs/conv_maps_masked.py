@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from kruskal.gibbs.codes_masked import correlate, set_bars, sum_energies
-from kruskal.gibbs.conv_blocks import MAP_CODES, draw_cell, draw_value, log_sum, slab_gain
+from kruskal.gibbs.conv_blocks import MAP_CODES, draw_cell, draw_value, is_visited, log_sum, slab_gain
 from kruskal.gibbs.pairs import LANES, NEVER, SLACK, STEP, WORDS_AHEAD, is_on, next_positive
 from kruskal.kernel import kernel
 from kruskal.random.philox import fill_words
@@ -19,11 +19,11 @@ from kruskal.random.philox import fill_words
 @kernel
 def sweep_masked(
     images, observed, code_start, code_atom, code_place, code_value,
-    dictionary, columns, table, log_odds, totals, gamma_s, gamma_eps, nonnegative, layout, tile_rows, address,
-    new_start, new_atom, new_place, new_value,
+    dictionary, columns, table, log_odds, totals, gamma_s, gamma_eps, nonnegative, layout, tile_rows, step,
+    address, new_start, new_atom, new_place, new_value,
 ):  # fmt: skip
     """Draw the maps of a shard; returns the sum of squared residuals, or -1 when the buffer is too small."""
-    m_x, run, n_channels, n_rows, n_columns, p_x, p_y = layout
+    _, run, n_channels, n_rows, n_columns, p_x, p_y = layout
     n_atoms, n_entries, n_padded = dictionary.shape[0], columns.shape[0], columns.shape[1]
     key_0, key_1, sweep, first_image = address
     grid_x, grid_y, n_cells = (n_rows + p_x - 1) // p_x, (n_columns + p_y - 1) // p_y, p_x * p_y
@@ -51,6 +51,7 @@ def sweep_masked(
     drawn = np.empty(1, images.dtype)  # rounds a draw to the precision it is stored in
     squares = 0.0
     filled = c = 0
+    words_from = -1
     for n in range(images.shape[0]):
         seen = observed[n].reshape(-1)
         residual[:] = images[n].reshape(-1)
@@ -62,10 +63,18 @@ def sweep_masked(
             if filled + n_atoms > new_atom.shape[0]:
                 return -1.0
             upper, left = b // grid_y * p_x, b % grid_y * p_y
+            if not is_visited(b, grid_x, grid_y, step):
+                while c < code_start[n + 1] and _block_of(code_place[c], layout) == b:
+                    new_atom[filled], new_place[filled] = code_atom[c], code_place[c]
+                    new_value[filled] = code_value[c]
+                    filled += 1
+                    c += 1
+                continue
             block = (first_image + n) * n_blocks + b
             line = (n * n_blocks + b) % WORDS_AHEAD
-            if line == 0:
-                fill_words(words, block, sweep, MAP_CODES, key_0, key_1)
+            if block - line != words_from:
+                words_from = block - line
+                fill_words(words, words_from, sweep, MAP_CODES, key_0, key_1)
             for g in range(n_cells):
                 x, y = upper + g // p_y, left + g % p_y
                 corner[g] = -1
@@ -154,7 +163,7 @@ def _subtract_seen(residual, seen, start, offset, dictionary, k, amount):
 
 @kernel
 def _list_seen(seen, start, offset, entry, begin):
-    """Write the observed entries under an atom at ``start`` to ``entry`` from ``begin`` on; returns the end."""
+    """Write the observed entries under an atom at ``start`` to ``entry``, from ``begin`` on; their end."""
     first, filled = np.uint64(start), begin
     for i in range(offset.shape[0]):
         entry[filled] = i

@@ -1,6 +1,6 @@
 r"""Usage of the maps: theta_k, the probabilities that a pooling block of map k is off or on at each cell.
 
-    theta_k = (theta_k0, theta_k1, ..) ~ Dirichlet(b', a'/G, .., a'/G),   G cells,  (a', b') the shapes of (1.14)
+    theta_k = (theta_k0, theta_k1, ..) ~ Dirichlet(b', a'/G, .., a'/G),  G cells, (a', b') shapes of (1.14)
 
 so that a block is on with the beta prior of (0.5); without pooling G = 1 and this is (1.14). Blocks at the
 border of a map may lack cells, and have the same theta, conditioned on the cells that are there. That is as
@@ -30,7 +30,7 @@ class BlockKind(NamedTuple):
 
 
 def block_kinds(layout: Layout) -> list[BlockKind]:
-    """The up to four kinds of blocks of a map: whole, and partial at the right, the bottom and in the corner."""
+    """The up to four kinds of blocks of a map: whole, or partial at the right, the bottom, in the corner."""
     kinds = []
     sides = [_sides(size, step) for size, step in zip(layout.map_shape, layout.pooling)]
     for number_x, size_x in sides[0]:
@@ -43,7 +43,8 @@ def block_kinds(layout: Layout) -> list[BlockKind]:
 
 def _sides(size: int, step: int) -> list[tuple[int, int]]:
     """(number, length) of the whole and the partial pieces of a side."""
-    return [(number, length) for number, length in ((size // step, step), (1, size % step)) if number * length]
+    pieces = ((size // step, step), (1, size % step))
+    return [(number, length) for number, length in pieces if number * length > 0]
 
 
 def refused_counts(

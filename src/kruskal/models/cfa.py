@@ -80,8 +80,9 @@ class CKFA(ConvModel):
     def draw_atom_prior(self, state: ConvGlobal, seed: int, number: int) -> ConvGlobal:
         """Swap and scale moves inside the atoms, then delta and alpha."""
         return draw_kruskal_prior(
-            state, self.shape, self.alpha_mode, self.alpha_prior, self.moves, number > self.delay, seed, number
-        )
+            state, self.shape, self.alpha_mode, self.alpha_prior, self.moves, number > self.delay, seed,
+            number,
+        )  # fmt: skip
 
     def ranks(self, state: ConvGlobal, tolerance: float = 0.01) -> np.ndarray:
         """(K,) rank of every atom at a relative tolerance."""

@@ -87,6 +87,7 @@ class ConvModel:
     code_prior : (e, f);  noise_prior : (c, d)
     noise_precision : a fixed gamma_eps, or None to learn it
     delay : sweeps in which shrinkage is not learned
+    scan : sweeps after which the grid of places that are visited becomes twice as fine; 0: all from the start
     """
 
     image_shape: tuple[int, int, int]
@@ -99,6 +100,7 @@ class ConvModel:
     noise_prior: GammaPrior = VAGUE
     noise_precision: float | None = None
     delay: int = 5
+    scan: int = 3
     layout: Layout = field(init=False, repr=False, compare=False)
     kinds: list[BlockKind] = field(init=False, repr=False, compare=False)
 
@@ -136,9 +138,22 @@ class ConvModel:
         changes = sum(engine.map(_n_codes)) / engine.n_images
         model = map_model(
             state.dictionary, state.log_odds, state.code_precision, state.noise_precision, self.nonnegative,
-            self.layout, engine.dtype, engine.complete, tile_rows_for(self.layout, self.n_atoms, changes),
+            self.layout, engine.dtype, engine.complete, tile_rows_for(self.layout, changes),
+            self.scan_step(number),
         )  # fmt: skip
         return sum_in_order(engine.map(partial(draw_maps, model=model, seed=seed, sweep=number)))
+
+    def scan_step(self, number: int) -> tuple[int, int]:
+        """Which blocks a sweep visits: every one, and at first only some, as long as atoms do not overlap.
+
+        From nothing, a scan over all places explains an image by slivers of atoms at neighbouring places,
+        and takes long to leave that. Any such scan leaves the posterior invariant.
+        """
+        if self.scan == 0:
+            return 1, 1
+        halvings = (number - 1) // self.scan
+        (m_x, m_y), (p_x, p_y) = self.atom_size, self.pooling
+        return max(1, (m_x // p_x) >> halvings), max(1, (m_y // p_y) >> halvings)
 
     def draw_scalars(
         self, state: ConvGlobal, drawn: MapDraw, engine: ImageEngine, seed: int, number: int
