@@ -149,3 +149,24 @@ def test_bad_images_are_named(fitted):
         kruskal.CFA().transform(images)
     with pytest.raises(InputError, match="rank"):
         kruskal.CKFA(rank=0)
+
+
+def test_batches_teach_what_a_fit_learns():
+    """Batch after batch the reconstruction of new images gets better, and nothing depends on the threads."""
+    clean, images = make_images(n_images=60, channels=2)
+    models = [kruskal.CKFA(**OPTIONS, rank=1, threads=threads) for threads in (1, 2)]
+    errors = []
+    for first in range(0, 48, 12):
+        for model in models:
+            model.partial_fit(images[first : first + 12], memory=0.9)
+        mean, _ = models[0].reconstruct(images[48:])
+        errors.append(((mean - clean[48:]) ** 2).mean())
+    assert errors[-1] < errors[0]
+    assert errors[-1] < ((images - clean)[48:] ** 2).mean()
+    np.testing.assert_array_equal(models[0].dictionary_, models[1].dictionary_)
+    assert models[0].memory_.n_images == pytest.approx(12 * (1 + 0.9 + 0.81 + 0.729))
+    assert len(models[0].trace_["noise_std"]) == 4
+    with pytest.raises(InputError, match="memory"):
+        models[0].partial_fit(images, memory=1.5)
+    with pytest.raises(InputError, match="missing"):
+        models[0].partial_fit(np.where(images > 1.0, np.nan, images))

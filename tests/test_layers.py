@@ -18,13 +18,24 @@ LAYERS = [
     {"gibbs"},
     {"models"},
     {"engines"},
-    {"defaults", "settings", "choose", "restoration", "restore", "image_batches", "convolutional"},
+    {
+        "defaults",
+        "settings",
+        "choose",
+        "restoration",
+        "restore",
+        "image_batches",
+        "image_learning",
+        "convolutional",
+    },
     {"report", "experiments"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 WITHIN = {
     ("convolutional", "image_batches"),
+    ("convolutional", "image_learning"),
+    ("image_learning", "image_batches"),
     ("restore", "restoration"),
     ("settings", "defaults"),
     ("choose", "defaults"),

@@ -10,32 +10,26 @@ Images have shape (N, M_x, M_y) or, with channels, (N, M_x, M_y, C). Missing ent
 ``observed``. A single picture is a batch of one: `fit_reconstruct` fills it in.
 """
 
-from collections.abc import Iterator
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
-from kruskal.data import Scaling
 from kruskal.data.arrays import real_array
 from kruskal.engines.progress import Progress, Silent
 from kruskal.engines.threads import ImageThreads, check_threads
 from kruskal.errors import InputError, whole_number
 from kruskal.gibbs.conv_local import dense_maps, sparse_maps
-from kruskal.gibbs.conv_synthesis import synthesise
 from kruskal.gibbs.start import check_start
-from kruskal.gibbs.usage import UsagePrior
 from kruskal.image_batches import Moments, Reconstruction, image_batch, pair_of_sizes, positive_number
+from kruskal.image_learning import ImageLearner, Model
 from kruskal.models import CFA as GaussianModel
 from kruskal.models import CKFA as KruskalModel
-from kruskal.models import ConvGlobal, ConvReport
 from kruskal.random import check_seed
 
 _MOST_ATOMS = 2**16 - 1
-Model = GaussianModel | KruskalModel
 
 
-class CFA:
+class CFA(ImageLearner):
     """Convolutional factor analysis: images are sums of a few atoms at a few places each, plus noise.
 
     Atoms and maps are drawn by exact Gibbs sampling; see docs/model.md.
@@ -104,6 +98,22 @@ class CFA:
                 moments.add(self._synthesised(engine))
         return moments.reconstruction(self.scaling_, shape)
 
+    def partial_fit(self, X: Any, *, passes: int = 6, memory: float = 1.0) -> Self:
+        """Learn from one more batch of complete images, without those of former batches at hand.
+
+        Their maps are remembered as sums, multiplied by ``memory`` (0 to 1; below 1 the past is forgotten) at
+        each new batch. This is a surrogate for `fit`, which draws all maps again in every sweep. The first
+        batch chooses the units and the start; ``passes`` sweeps are made over every batch.
+        """
+        images, seen, _ = image_batch(X, None) if not self._is_fitted() else self._checked(X, None)
+        if not seen.all():
+            raise InputError("X has missing entries, which partial_fit cannot use: call fit with all images")
+        whole_number("passes", passes, 1)
+        if positive_number("memory", memory) > 1.0:
+            raise InputError(f"memory must be above 0 and at most 1, not {memory!r}")
+        self._learn_batch(images, seen, passes, float(memory))
+        return self
+
     def transform(
         self, X: Any, observed: Any = None, *, sweeps: int = 20, burn_in: int = 10, sparse: bool = False
     ) -> Any:
@@ -154,86 +164,8 @@ class CFA:
             moments.add(self._synthesised(engine))
         return moments.reconstruction(self.scaling_, shape)
 
-    # ------------------------------------------------------------------------------------------ inside
-
     def _model(self, image_shape: tuple[int, int, int], **common: Any) -> Model:
         return GaussianModel(image_shape=image_shape, **common)
-
-    def _build(self, image_shape: tuple[int, ...]) -> Model:
-        precision = None if self.noise_std is None else (self.scaling_.scale / self.noise_std) ** 2
-        return self._model(
-            (image_shape[0], image_shape[1], image_shape[2]), atom_size=self.atom_size, n_atoms=self.n_atoms,
-            pooling=self.pooling or (1, 1), nonnegative=self.nonnegative, noise_precision=precision,
-            usage_prior=UsagePrior(*self.usage_prior),
-        )  # fmt: skip
-
-    def _sweep(self, images: np.ndarray, seen: np.ndarray) -> Iterator[tuple[ImageThreads, int]]:
-        """Make all sweeps of a fit and leave what was learned; yields after each."""
-        self.scaling_ = Scaling.fit(images, seen)
-        self.model_ = model = self._build(images.shape[1:])
-        values = self.scaling_.forward(np.where(seen, images, 0))
-        trace = []
-        usage = np.zeros(self.n_atoms)
-        with ImageThreads(values, seen, self.threads) as engine:
-            state = model.start(self.start, engine.shards, self.seed)
-            self.progress.start(self.sweeps)
-            try:
-                for number in range(1, self.sweeps + 1):
-                    state, report = model.sweep(state, engine, self.seed, number)
-                    trace.append(self._row(state, report))
-                    if number > self.burn_in:
-                        usage += report.counts.sum(axis=1) / len(images)
-                    self.state_ = state
-                    yield engine, number
-                    used = int((report.counts > 0).any(axis=1).sum())
-                    shown = {"noise_std": trace[-1][0], "active_per_item": trace[-1][1], "atoms_used": used}
-                    self.progress.update(number, shown)
-            finally:
-                self.progress.stop()
-        self.trace_ = dict(zip(("noise_std", "active_per_image", "alpha"), np.array(trace).T))
-        self._read_off(usage / (self.sweeps - self.burn_in))
-
-    def _row(self, state: ConvGlobal, report: ConvReport) -> tuple[float, float, float]:
-        return self.scaling_.scale / state.noise_precision**0.5, report.active_per_image, float(state.alpha)
-
-    def _read_off(self, usage: np.ndarray) -> None:
-        state, shape = self.state_, self.model_.shape
-        self.dictionary_ = self.scaling_.scale * state.dictionary.reshape(-1, *shape)
-        self.usage_ = usage
-        self.noise_std_ = float(self.trace_["noise_std"][self.burn_in :].mean())
-        self.ranks_ = self.model_.ranks(state)
-        self.n_parameters_ = self.model_.n_parameters
-
-    def _infer(
-        self, images: np.ndarray, seen: np.ndarray, sweeps: int, burn_in: int
-    ) -> Iterator[ImageThreads]:
-        """Draw the maps of images again and again with everything else fixed; yields after burn-in."""
-        whole_number("sweeps", sweeps, 1)
-        if whole_number("burn_in", burn_in, 0) >= sweeps:
-            raise InputError(f"burn_in must be less than sweeps ({sweeps}), not {burn_in!r}")
-        values = self.scaling_.forward(np.where(seen, images, 0))
-        with ImageThreads(values, seen, self.threads) as engine:
-            for number in range(1, sweeps + 1):
-                self.model_.draw_maps(self.state_, engine, self.seed, number)
-                if number > burn_in:
-                    yield engine
-
-    def _synthesised(self, engine: ImageThreads) -> np.ndarray:
-        visit = partial(synthesise, dictionary=self.state_.dictionary, layout=self.model_.layout)
-        return np.concatenate(engine.map(visit))
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "dictionary_"):
-            raise InputError("this model has no atoms yet: call fit first")
-
-    def _checked(self, X: Any, observed: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-        self._check_fitted()
-        images, seen, shape = image_batch(X, observed)
-        if images.shape[1:] != self.model_.image_shape:
-            raise InputError(
-                f"images have shape {images.shape[1:]}, expected {self.model_.image_shape} as in fit"
-            )
-        return images, seen, shape
 
 
 class CKFA(CFA):

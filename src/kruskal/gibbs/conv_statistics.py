@@ -173,3 +173,18 @@ def _masked(images, observed, start, atom, place, value, dictionary, layout, k, 
                         for ch in range(n_channels):
                             if seen[x + i, (y + j) * n_channels + ch]:
                                 products[ch, here, there] += both
+
+
+@kernel
+def add_convolved(lags, sign, atom, shape, out):
+    """out[j] += sum_lag r[sign lag] atom[j - lag]."""
+    m_x, m_y, n_channels = shape
+    reach_x, reach_y = lags.shape[0] // 2, lags.shape[1] // 2
+    for i in range(m_x):
+        for down in range(max(-reach_x, i - m_x + 1), min(reach_x, i) + 1):
+            for j in range(m_y):
+                for across in range(max(-reach_y, j - m_y + 1), min(reach_y, j) + 1):
+                    r = lags[reach_x + sign * down, reach_y + sign * across]
+                    to, of = (i * m_y + j) * n_channels, ((i - down) * m_y + j - across) * n_channels
+                    for c in range(n_channels):
+                        out[to + c] += r * atom[of + c]

@@ -48,7 +48,7 @@ def _sides(size: int, step: int) -> list[tuple[int, int]]:
 
 
 def refused_counts(
-    log_odds: np.ndarray, kinds: list[BlockKind], n_images: int, random: np.random.Generator
+    log_odds: np.ndarray, kinds: list[BlockKind], n_images: float, random: np.random.Generator
 ) -> np.ndarray:
     """(K, cells) how many draws of partial blocks fell on cells that they lack, given theta."""
     refused = np.zeros(log_odds.shape)
@@ -66,7 +66,7 @@ def refused_counts(
 
 
 def usage_shapes(
-    counts: np.ndarray, refused: np.ndarray, n_blocks: int, prior: UsagePrior
+    counts: np.ndarray, refused: np.ndarray, n_blocks: float, prior: UsagePrior
 ) -> tuple[np.ndarray, np.ndarray]:
     """Shapes of the Dirichlet conditional: of the cells (K, cells) and of off (K, 1).
 
@@ -78,7 +78,7 @@ def usage_shapes(
 
 
 def draw_map_usage(
-    log_odds: np.ndarray, counts: np.ndarray, kinds: list[BlockKind], n_images: int, prior: UsagePrior,
+    log_odds: np.ndarray, counts: np.ndarray, kinds: list[BlockKind], n_images: float, prior: UsagePrior,
     random: np.random.Generator,
 ) -> np.ndarray:  # fmt: skip
     """New log odds (K, cells) given the blocks that are on at each cell."""

@@ -4,6 +4,7 @@ from kruskal.models.base import Engine, Global, Model, SweepReport
 from kruskal.models.bpfa import BPFA
 from kruskal.models.cfa import CFA, CKFA
 from kruskal.models.conv import ConvGlobal, ConvModel, ConvReport, ImageEngine
+from kruskal.models.conv_online import sweep_batch
 from kruskal.models.kfa import KFA
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "ImageEngine",
     "Model",
     "SweepReport",
+    "sweep_batch",
 ]

@@ -43,7 +43,7 @@ class CKFA(ConvModel):
 
     Parameters
     ----------
-    rank : number of Kruskal terms R an atom may have
+    rank : number of Kruskal terms R an atom may have, at least 1
     alpha_mode : ``sample``, ``map`` or ``fixed``;  alpha_start : its first value
     alpha_prior : (a, b)
     moves : whether to make the scale and swap moves between factors and weights
@@ -51,7 +51,7 @@ class CKFA(ConvModel):
     See `ConvModel` for the others.
     """
 
-    rank: int
+    rank: int = 1
     alpha_mode: str = "sample"
     alpha_start: float = 10.0
     alpha_prior: AlphaPrior = PAPER_ALPHA

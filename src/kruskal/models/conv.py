@@ -81,6 +81,7 @@ class ConvModel:
     Parameters
     ----------
     image_shape : (M_x, M_y, C);  atom_size : (m_x, m_y);  n_atoms : K
+    rank : number of Kruskal terms R an atom may have; 0 for Gaussian atoms
     usage_prior : (a_pi, b_pi) of the share of the blocks that are on, see `kruskal.gibbs.conv_usage`
     pooling : (p_x, p_y), blocks of a map with at most one non-zero
     nonnegative : whether slabs are cut off at 0
@@ -94,6 +95,7 @@ class ConvModel:
     atom_size: tuple[int, int]
     n_atoms: int
     usage_prior: UsagePrior
+    rank: int = 0
     pooling: tuple[int, int] = (1, 1)
     nonnegative: bool = False
     code_prior: GammaPrior = VAGUE
@@ -119,12 +121,17 @@ class ConvModel:
         """Shape of one atom (m_x, m_y, C)."""
         return self.layout.atom_shape
 
+    @property
+    def n_coefficients(self) -> int:
+        """Numbers that are drawn for one atom, without its weights: P for Gaussian atoms."""
+        return sum(self.shape) * self.rank if self.rank else math.prod(self.shape)
+
     def sweep(
         self, state: ConvGlobal, engine: ImageEngine, seed: int, number: int
     ) -> tuple[ConvGlobal, ConvReport]:
         """One exact Gibbs sweep; ``number`` counts from 1 and addresses the randomness."""
         drawn = self.draw_maps(state, engine, seed, number)
-        state = self.draw_scalars(state, drawn, engine, seed, number)
+        state = self.draw_scalars(state, drawn, engine.n_images, engine.n_observed, seed, number)
         state = self.draw_atoms(state, engine, seed, number)
         state = self.draw_atom_prior(state, seed, number)
         return state, self.report(drawn, engine)
@@ -133,13 +140,23 @@ class ConvModel:
         """What is told of a draw of the maps."""
         return ConvReport(drawn.counts, drawn.residual_squares, float(drawn.counts.sum()) / engine.n_images)
 
-    def draw_maps(self, state: ConvGlobal, engine: ImageEngine, seed: int, number: int) -> MapDraw:
-        """All maps given everything else; nothing but the maps of the shards changes."""
+    def draw_maps(
+        self,
+        state: ConvGlobal,
+        engine: ImageEngine,
+        seed: int,
+        number: int,
+        step: tuple[int, int] | None = None,
+    ) -> MapDraw:
+        """All maps given everything else; nothing but the maps of the shards changes.
+
+        ``step`` as in `scan_step`, by default that of sweep ``number``.
+        """
         changes = sum(engine.map(_n_codes)) / engine.n_images
         model = map_model(
             state.dictionary, state.log_odds, state.code_precision, state.noise_precision, self.nonnegative,
             self.layout, engine.dtype, engine.complete, tile_rows_for(self.layout, changes),
-            self.scan_step(number),
+            step or self.scan_step(number),
         )  # fmt: skip
         return sum_in_order(engine.map(partial(draw_maps, model=model, seed=seed, sweep=number)))
 
@@ -156,18 +173,18 @@ class ConvModel:
         return max(1, (m_x // p_x) >> halvings), max(1, (m_y // p_y) >> halvings)
 
     def draw_scalars(
-        self, state: ConvGlobal, drawn: MapDraw, engine: ImageEngine, seed: int, number: int
+        self, state: ConvGlobal, drawn: MapDraw, n_images: float, n_observed: float, seed: int, number: int
     ) -> ConvGlobal:
-        """theta, gamma_s and gamma_eps."""
+        """theta, gamma_s and gamma_eps, given sums over this many images and observed entries."""
         noise_precision = self.noise_precision
         if noise_precision is None:
             noise_precision = draw_precision(
-                engine.n_observed, drawn.residual_squares, self.noise_prior,
+                n_observed, drawn.residual_squares, self.noise_prior,
                 generator(seed, Stream.NOISE_PRECISION, number),
             )  # fmt: skip
         return state._replace(
             log_odds=draw_map_usage(
-                state.log_odds, drawn.counts, self.kinds, engine.n_images, self.usage_prior,
+                state.log_odds, drawn.counts, self.kinds, n_images, self.usage_prior,
                 generator(seed, Stream.USAGE, number),
             ),
             code_precision=draw_precision(
@@ -179,31 +196,37 @@ class ConvModel:
 
     def draw_atoms(self, state: ConvGlobal, engine: ImageEngine, seed: int, number: int) -> ConvGlobal:
         """All atoms in order, from the statistics of the shards."""
-        atoms = ConvAtoms(
-            state.dictionary.copy(), state.weights.copy(), state.factors.copy(),
-            np.cumsum(state.log_delta, axis=1), self.shape,
-        )  # fmt: skip
-        rank = atoms.weights.shape[1]
-        n_coefficients = atoms.factors[0].size if rank else atoms.dictionary.shape[1]
-        noise = AtomNoise(
-            generator(seed, Stream.ATOMS, number).standard_normal((self.n_atoms, n_coefficients)),
-            generator(seed, Stream.ATOM_WEIGHTS, number).standard_normal((self.n_atoms, rank)),
-        )
+        atoms, noise = self.atoms_of(state), self.atom_noise(seed, number)
         visit: Any = partial(masked_statistics, dictionary=atoms.dictionary, layout=self.layout)
         if not engine.complete:
             for k in range(self.n_atoms):
                 masked = sum_in_order(engine.map(partial(visit, atom=k)))
                 draw_atom_masked(atoms, k, masked, state.noise_precision, noise)
-            return self._with_atoms(state, atoms)
+            return self.with_atoms(state, atoms)
         visit = partial(lag_statistics, dictionary=atoms.dictionary, layout=self.layout)
         size = lag_block_size(self.layout, self.n_atoms, engine.n_shards)
         for first in range(0, self.n_atoms, size):
             width = min(size, self.n_atoms - first)
             lags = sum_in_order(engine.map(partial(visit, first=first, size=width)))
             draw_atoms_lags(atoms, first, lags, state.noise_precision, noise)
-        return self._with_atoms(state, atoms)
+        return self.with_atoms(state, atoms)
 
-    def _with_atoms(self, state: ConvGlobal, atoms: ConvAtoms) -> ConvGlobal:
+    def atoms_of(self, state: ConvGlobal) -> ConvAtoms:
+        """Copies of the atoms' arrays, as the draw changes them in place."""
+        return ConvAtoms(
+            state.dictionary.copy(), state.weights.copy(), state.factors.copy(),
+            np.cumsum(state.log_delta, axis=1), self.shape,
+        )  # fmt: skip
+
+    def atom_noise(self, seed: int, number: int) -> AtomNoise:
+        """The normals of one draw of all atoms."""
+        return AtomNoise(
+            generator(seed, Stream.ATOMS, number).standard_normal((self.n_atoms, self.n_coefficients)),
+            generator(seed, Stream.ATOM_WEIGHTS, number).standard_normal((self.n_atoms, self.rank)),
+        )
+
+    def with_atoms(self, state: ConvGlobal, atoms: ConvAtoms) -> ConvGlobal:
+        """The state with other atoms."""
         return state._replace(dictionary=atoms.dictionary, weights=atoms.weights, factors=atoms.factors)
 
     def initial(self, dictionary: np.ndarray, **atoms: Any) -> ConvGlobal:
