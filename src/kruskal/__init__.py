@@ -1,4 +1,4 @@
-"""Bayesian tensor dictionary learning: KFA, BPFA, MGP-CP and blind restoration of arrays of any order.
+"""Bayesian tensor dictionary learning: KFA, BPFA, MGP-CP, convolutional models, blind restoration of arrays.
 
     >>> import kruskal
     >>> kruskal.generic_rank((8, 8, 8))
@@ -15,10 +15,13 @@ __version__ = "0.1.0"
 _HOME = {
     "BPFA": "kruskal.estimators.kfa",
     "BayesianSVM": "kruskal.estimators.svm",
+    "CFA": "kruskal.estimators.convolutional",
+    "CKFA": "kruskal.estimators.convolutional",
     "Dictionary": "kruskal.engines.dictionary",
     "InputError": "kruskal.errors",
     "KFA": "kruskal.estimators.kfa",
     "MGPCP": "kruskal.estimators.mgp_cp",
+    "Reconstruction": "kruskal.estimators.image_batches",
     "Restoration": "kruskal.restoration",
     "denoise": "kruskal.restore",
     "expected_rank": "kruskal.tensor",

@@ -10,6 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kruskal.errors import whole_number
+from kruskal.gibbs.conv_local import ImageShard, split_images
 from kruskal.gibbs.local import Codes, Shard, split
 from kruskal.gibbs.stack import Part, as_stack, cut_stack, mean_square
 from kruskal.patches import Items
@@ -124,3 +125,19 @@ class StackEngine(Threads[Part]):
 
     def put_codes(self, codes: Sequence[Codes]) -> None:
         """Nothing to replace."""
+
+
+class ImageThreads(Threads[ImageShard]):
+    """Images on threads, for the convolutional models: `kruskal.models.ImageEngine`.
+
+    ``values`` (N, M_x, M_y, C) in working precision, ``observed`` the same shape or None.
+    """
+
+    def __init__(
+        self, values: np.ndarray, observed: np.ndarray | None = None, threads: int | None = None
+    ) -> None:
+        super().__init__(split_images(values, observed), threads)
+        self.n_images = len(values)
+        self.n_observed = sum(shard.n_observed for shard in self.shards)
+        self.complete = self.shards[0].complete
+        self.dtype = values.dtype

@@ -83,10 +83,10 @@ def draw_usage(
 
 def draw_beta_log_odds(first, second, random: np.random.Generator) -> np.ndarray:
     """log(y / (1 - y)) for y ~ Beta(first, second), also where y itself would underflow."""
-    return _log_gamma_draw(first, random) - _log_gamma_draw(second, random)
+    return log_gamma_draw(first, random) - log_gamma_draw(second, random)
 
 
-def _log_gamma_draw(shape, random: np.random.Generator) -> np.ndarray:
+def log_gamma_draw(shape, random: np.random.Generator) -> np.ndarray:
     """log g for g ~ Gamma(shape, 1): g = g' u^(1 / shape) with g' ~ Gamma(shape + 1, 1)."""
     uniform = 1.0 - random.random(np.shape(shape))  # never 0
     return np.log(random.standard_gamma(shape + 1.0)) + np.log(uniform) / shape

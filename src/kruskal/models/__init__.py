@@ -2,18 +2,28 @@
 
 from kruskal.models.base import FIRST_NOISE_PRECISION, Engine, Global, Model, SweepReport
 from kruskal.models.bpfa import BPFA
+from kruskal.models.cfa import CFA, CKFA
+from kruskal.models.conv import ConvGlobal, ConvModel, ConvReport, ImageEngine
+from kruskal.models.conv_online import sweep_batch
 from kruskal.models.kfa import KFA
 from kruskal.models.mgp_cp import MGPCPModel
 from kruskal.models.term_rows import Terms
 
 __all__ = [
     "BPFA",
+    "CFA",
+    "CKFA",
     "FIRST_NOISE_PRECISION",
     "KFA",
+    "ConvGlobal",
+    "ConvModel",
+    "ConvReport",
     "Engine",
     "Global",
+    "ImageEngine",
     "MGPCPModel",
     "Model",
     "SweepReport",
     "Terms",
+    "sweep_batch",
 ]

@@ -4,18 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kruskal.errors import InputError
 from kruskal.gibbs.atoms import AtomOptions
-from kruskal.gibbs.moves import balance_factors, move_alpha_delta, swap_terms
-from kruskal.gibbs.shrinkage import AlphaPrior, alpha_mode, alpha_statistics, draw_alpha, draw_delta
+from kruskal.gibbs.shrinkage import AlphaPrior
 from kruskal.gibbs.start import kruskal_start
 from kruskal.models.base import FactorModel, Global
+from kruskal.models.kruskal_prior import PAPER_ALPHA, check_alpha_mode, draw_kruskal_prior
 from kruskal.patches import Items
 from kruskal.random import Stream, generator
 from kruskal.tensor import compose, effective_ranks
-
-ALPHA_MODES = ("sample", "map", "fixed")
-PAPER_ALPHA = AlphaPrior(1e6, 1e-6)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +40,7 @@ class KFA(FactorModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.alpha_mode not in ALPHA_MODES:
-            raise InputError(f"alpha_mode must be one of {', '.join(ALPHA_MODES)}, not {self.alpha_mode!r}")
+        check_alpha_mode(self.alpha_mode)
 
     def start(self, name: str, items: Items, seed: int) -> Global:
         """The global state in which a chain begins: delta = 1, nothing is shrunk before it is learned."""
@@ -71,24 +66,10 @@ class KFA(FactorModel):
         """Swap and scale moves inside the atoms, then delta and alpha."""
         if self.fixed_weights:
             return state
-        weights, factors = state.weights.copy(), state.factors.copy()
-        log_precision = np.cumsum(state.log_delta, axis=1)
-        if self.moves:
-            random = generator(seed, Stream.MOVES, number)
-            swap_terms(weights, factors, log_precision, random)
-            balance_factors(weights, factors, log_precision, self.shape, random)
-        alpha, log_delta = state.alpha, state.log_delta
-        if number > self.delay:
-            log_delta = draw_delta(log_delta, weights, alpha, generator(seed, Stream.SHRINKAGE, number))
-            statistics = alpha_statistics(log_delta, self.alpha_prior)
-            random = generator(seed, Stream.CONCENTRATION, number)
-            if self.alpha_mode == "sample":
-                alpha = draw_alpha(alpha, statistics, random)
-                if self.moves:
-                    alpha, log_delta = move_alpha_delta(alpha, log_delta, weights, self.alpha_prior, random)
-            elif self.alpha_mode == "map":
-                alpha = alpha_mode(statistics)
-        return state._replace(weights=weights, factors=factors, log_delta=log_delta, alpha=alpha)
+        return draw_kruskal_prior(
+            state, self.shape, self.alpha_mode, self.alpha_prior, self.moves, number > self.delay, seed,
+            number,
+        )  # fmt: skip
 
     def ranks(self, state: Global, tolerance: float = 0.01) -> np.ndarray:
         """(K,) rank of every atom at a relative tolerance."""

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from kruskal.errors import InputError
 from kruskal.gibbs.moves import move_alpha_delta, swap_terms
 from kruskal.gibbs.precision import GammaPrior, draw_precision
 from kruskal.gibbs.rows_complete import entry_products, expect_items
@@ -22,7 +21,7 @@ from kruskal.gibbs.terms import (
     scale_terms,
 )
 from kruskal.models.base import VAGUE, SweepReport
-from kruskal.models.kfa import ALPHA_MODES
+from kruskal.models.kruskal_prior import check_alpha_mode
 from kruskal.models.term_rows import (
     Layout,
     StackedEngine,
@@ -71,8 +70,7 @@ class MGPCPModel:
     layout: Layout = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.alpha_mode not in ALPHA_MODES:
-            raise InputError(f"alpha_mode must be one of {', '.join(ALPHA_MODES)}, not {self.alpha_mode!r}")
+        check_alpha_mode(self.alpha_mode)
         object.__setattr__(self, "layout", Layout.of(self.sizes))
 
     @property

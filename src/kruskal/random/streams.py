@@ -35,6 +35,10 @@ class Stream(IntEnum):
     SVM_PRECISION = 72
     SVM_ORDER = 73
     SVM_FOLDS = 74
+    MAP_CODES = 50
+    MAP_CELLS = 51
+    MAP_SLABS = 52
+    MAP_START = 53
 
 
 def check_seed(seed: object) -> int:

@@ -1,0 +1,138 @@
+r"""Maps: W_kn[p] = z s of every image, place and atom, given the atoms.
+
+With h the residual, omega the mask and D_k corr h the correlation of atom k with the residual at p,
+
+    c_kn[p] = gamma_eps (D_k^2 corr omega_n)[p],
+    l_kn[p] = gamma_eps (D_k corr (omega_n h_n))[p] + c_kn[p] W_kn[p]                              (5.2)
+
+and then as in `kruskal.gibbs.codes`, block by block: see `kruskal.gibbs.conv_blocks`. Images are independent
+given the atoms. Within an image blocks and atoms are visited one after the other in a fixed order.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from kruskal.gibbs.conv_blocks import log_totals
+from kruskal.gibbs.conv_local import ImageShard, Layout, Maps
+from kruskal.gibbs.conv_maps_complete import sweep_complete
+from kruskal.gibbs.conv_maps_masked import sweep_masked
+from kruskal.gibbs.pairs import padded
+from kruskal.random import key_of
+
+
+class MapModel(NamedTuple):
+    """All that an image needs to know to draw its maps; made once per sweep by `map_model`.
+
+    Attributes
+    ----------
+    dictionary : (K, P) atoms in the data's precision
+    columns : (P, K') the same, entry-major, padded with zeros to a multiple of `pairs.LANES` atoms
+    table : (K, lags, lags, K') A_k'k of (5.4) from `lag_table`; without lags for masked data
+    log_odds : (K, cells) float64 log theta_g / theta_0;  totals : (K,) from `log_totals`
+    code_precision, noise_precision : gamma_s, gamma_eps;  nonnegative : whether slabs are cut off at 0
+    layout : `Layout.numbers`;  tile_rows : block rows per tile (complete data)
+    step : only every so many-th block along x and y is visited, the others stay as they are
+    """
+
+    dictionary: np.ndarray
+    columns: np.ndarray
+    table: np.ndarray
+    log_odds: np.ndarray
+    totals: np.ndarray
+    code_precision: float
+    noise_precision: float
+    nonnegative: bool
+    layout: tuple[int, ...]
+    tile_rows: int
+    step: tuple[int, int]
+
+
+class MapDraw(NamedTuple):
+    """What one shard reports after drawing its maps: sufficient statistics of the scalar conditionals."""
+
+    counts: np.ndarray  # (K, cells) number of blocks whose non-zero is at each cell
+    squares: float  # sum of W^2
+    residual_squares: float  # sum over observed entries of (x - D * W)^2
+
+
+def map_model(
+    dictionary, log_odds, code_precision, noise_precision, nonnegative, layout: Layout, dtype, complete,
+    tile_rows: int, step: tuple[int, int] = (1, 1),
+) -> MapModel:  # fmt: skip
+    """Cast the global state once for all images: ``dictionary`` (K, P), ``log_odds`` (K, cells)."""
+    atoms = np.ascontiguousarray(dictionary, dtype=dtype)
+    columns = np.zeros((atoms.shape[1], padded(len(atoms))), dtype)
+    columns[:, : len(atoms)] = atoms.T
+    table = lag_table(atoms, layout, tile_rows) if complete else np.zeros((len(atoms), 0, 0, 0), dtype)
+    return MapModel(
+        atoms, columns, table, log_odds, log_totals(log_odds, nonnegative), float(code_precision),
+        float(noise_precision), bool(nonnegative), layout.numbers, tile_rows, step,
+    )  # fmt: skip
+
+
+def tile_rows_for(layout: Layout, changes: float) -> int:
+    """Block rows per tile, given about how many non-zeros an image has: whole images while that is cheaper.
+
+    A change costs the places within its reach times the atoms, a tile of one row fewer places and a smaller
+    matrix product; the share below was measured.
+    """
+    reach = math.prod(min(2 * m - 1, h) for m, h in zip(layout.atom_size, layout.map_shape))
+    products = math.prod(layout.map_shape) * math.prod(layout.atom_shape)
+    return layout.grid[0] if changes * reach < _SHARE * products else 1
+
+
+_SHARE = 0.5
+
+
+def lag_table(dictionary: np.ndarray, layout: Layout, tile_rows: int) -> np.ndarray:
+    """A_k'k[lag] of (5.4) as (K, lags along x, lags along y, K'), for all lags that matter within a tile.
+
+    Along x from -(p_x - 1), as what comes before the block is done, along y symmetric about the middle.
+    """
+    n_atoms, (m_x, m_y) = len(dictionary), layout.atom_size
+    p_x, p_y = layout.pooling
+    down = max(p_x - 1, min(m_x - 1, tile_rows * p_x - 1, layout.map_shape[0] - 1))
+    reach = max(p_y - 1, min(m_y - 1, layout.map_shape[1] - 1))
+    table = np.zeros((n_atoms, p_x + down, 2 * reach + 1, padded(n_atoms)), dictionary.dtype)
+    atoms = dictionary.reshape(n_atoms, m_x, m_y, -1).astype(np.float64)
+    for x in range(max(1 - p_x, 1 - m_x), min(down, m_x - 1) + 1):
+        for y in range(-min(reach, m_y - 1), min(reach, m_y - 1) + 1):
+            here = atoms[:, max(0, -x) : m_x - max(0, x), max(0, -y) : m_y - max(0, y)]
+            there = atoms[:, max(0, x) : m_x - max(0, -x), max(0, y) : m_y - max(0, -y)]
+            product = there.reshape(n_atoms, -1) @ here.reshape(n_atoms, -1).T
+            table[:, x + p_x - 1, y + reach, :n_atoms] = product
+    return table
+
+
+def draw_maps(shard: ImageShard, model: MapModel, seed: int, sweep: int) -> MapDraw:
+    """Draw the maps of every image of a shard; replaces ``shard.maps``."""
+    old = shard.maps
+    n_atoms = len(model.dictionary)
+    capacity = len(old.atom) + len(old.atom) // 4 + 32 * shard.n_images + n_atoms
+    draw = sweep_complete if shard.complete else sweep_masked
+    while True:
+        start = np.zeros(shard.n_images + 1, np.int64)
+        atom, place = np.empty(capacity, np.uint16), np.empty(capacity, np.uint32)
+        value = np.empty(capacity, shard.values.dtype)
+        squares = draw(
+            shard.values, shard.observed, *old, *model, (*key_of(seed), sweep, shard.first),
+            start, atom, place, value,
+        )  # fmt: skip
+        if squares >= 0.0:
+            break
+        capacity *= 2  # the buffer was too small; the same random numbers give the same maps again
+    filled = int(start[-1])
+    shard.maps = Maps(start, atom[:filled].copy(), place[:filled].copy(), value[:filled].copy())
+    slab_squares = float(np.square(shard.maps.value, dtype=np.float64).sum())
+    return MapDraw(count_cells(shard.maps, model), slab_squares, squares)
+
+
+def count_cells(maps: Maps, model: MapModel) -> np.ndarray:
+    """(K, cells) number of blocks whose non-zero is at each cell."""
+    n_columns, p_x, p_y = model.layout[4:]
+    x, y = np.divmod(maps.place, n_columns)
+    cell = (x % p_x) * p_y + y % p_y
+    shape = model.log_odds.shape
+    return np.bincount(maps.atom * np.int64(shape[1]) + cell, minlength=shape[0] * shape[1]).reshape(shape)

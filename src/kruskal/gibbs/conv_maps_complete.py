@@ -1,0 +1,245 @@
+"""Maps of complete images: Gram form.
+
+The correlations V of all atoms with the residual come from matrix products over the places of a *tile*: a
+number of block rows of an image, or whole images. Within a tile a change of W_k[p] by delta is propagated,
+
+    V_k'[p'] -= delta A_k'k[p' - p],    A_k'k[lag] = sum_j D_k'[j] D_k[j + lag]                      (5.4)
+
+to the places that are still to come; the next tile is correlated with the residual as it is then. Whole
+images as tiles are best when changes are rare, single rows of blocks when they are many; both make the same
+draws.
+"""
+
+import math
+
+import numpy as np
+
+from kruskal.gibbs.conv_blocks import MAP_CODES, draw_cell, draw_value, is_visited, log_sum, slab_gain
+from kruskal.gibbs.conv_synthesis import gather_patches, subtract_atom, subtract_maps
+from kruskal.gibbs.pairs import (
+    NEVER,
+    SLACK,
+    STEP,
+    WORDS_AHEAD,
+    is_on,
+)
+from kruskal.gibbs.scan import BITS_TO_LOG, LOG_OFFSET, float_uniforms, next_positive
+from kruskal.kernel import kernel
+from kruskal.random.philox import fill_words
+
+_CHUNK = 512  # rows of a matrix product, if whole images are tiles
+
+
+@kernel
+def sweep_complete(
+    images, observed, code_start, code_atom, code_place, code_value,
+    dictionary, columns, table, log_odds, totals, gamma_s, gamma_eps, nonnegative, layout, tile_rows, step,
+    address, new_start, new_atom, new_place, new_value,
+):  # fmt: skip
+    """Draw the maps of a shard; returns the sum of squared residuals, or -1 when the buffer is too small."""
+    _, _, _, n_rows, n_columns, p_x, p_y = layout
+    n_images, n_atoms, n_padded = images.shape[0], dictionary.shape[0], columns.shape[1]
+    key_0, key_1, sweep, first_image = address
+    grid_x, grid_y = (n_rows + p_x - 1) // p_x, (n_columns + p_y - 1) // p_y
+    n_blocks = grid_x * grid_y
+    reach = (table.shape[2] - 1) // 2
+    energy, deviation, log_shrink = np.empty(n_atoms), np.empty(n_atoms), np.empty(n_atoms)
+    slope = np.zeros(n_padded, np.float32)  # bar = slope * (lower bound of log u) + level
+    level = np.full(n_padded, NEVER)
+    for k in range(n_atoms):
+        energy[k] = table[k, p_x - 1, reach, k]
+        precision = gamma_s + gamma_eps * energy[k]
+        deviation[k] = 1.0 / math.sqrt(precision)
+        log_shrink[k] = 0.5 * math.log(gamma_s / precision)
+        scale = precision / (gamma_eps * gamma_eps)
+        slope[k] = 2.0 * scale
+        level[k] = -(2.0 * (totals[k] + log_shrink[k]) + SLACK) * scale
+    words = np.empty((WORDS_AHEAD, n_padded), np.uint32)
+    uniforms = np.empty(n_padded, np.float32)
+    uniform_bits = uniforms.view(np.int32)
+    bar = np.full(n_padded, NEVER)
+    merit = np.full(n_padded + STEP, -NEVER)
+    standard, log_weights = np.empty(p_x * p_y), np.empty(p_x * p_y)
+    whole = tile_rows >= grid_x
+    tile_places = min(tile_rows * p_x, n_rows) * n_columns
+    chunk_size = max(1, min(n_images, _CHUNK // tile_places)) if whole else 1
+    rests = np.empty((chunk_size, images.shape[1], images.shape[2]), images.dtype)
+    patches = np.empty((chunk_size * tile_places, dictionary.shape[1]), images.dtype)
+    correlations = np.empty((chunk_size * tile_places, n_padded), images.dtype)
+    drawn = np.empty(1, images.dtype)  # rounds a draw to the precision it is stored in
+    squares = 0.0
+    filled = c = 0
+    words_from = -1
+    for chunk in range(0, n_images, chunk_size):
+        size = min(chunk_size, n_images - chunk)
+        for m in range(size):
+            n = chunk + m
+            _copy_image(images, n, rests, m)
+            subtract_maps(
+                rests, m, code_start[n], code_start[n + 1], code_atom, code_place, code_value, dictionary,
+                layout,
+            )  # fmt: skip
+        for tile in range(0, grid_x, tile_rows):
+            top, bottom = tile * p_x, min((tile + tile_rows) * p_x, n_rows)
+            places = (bottom - top) * n_columns
+            for m in range(size):
+                gather_patches(rests, m, top, bottom, layout, patches, m * places)
+            np.dot(patches[: size * places], columns, correlations[: size * places])
+            for m in range(size):
+                n = chunk + m
+                codes_end = code_start[n + 1]
+                for b in range(tile * grid_y, min((tile + tile_rows) * grid_y, n_blocks)):
+                    if filled + n_atoms > new_atom.shape[0]:
+                        return -1.0
+                    left = (b % grid_y) * p_y
+                    upper = (b // grid_y) * p_x
+                    height, width = min(p_x, n_rows - upper), min(p_y, n_columns - left)
+                    if not is_visited(b, grid_x, grid_y, step):
+                        while c < codes_end and _inside(code_place[c], n_columns, upper, left, height, width):
+                            new_atom[filled], new_place[filled] = code_atom[c], code_place[c]
+                            new_value[filled] = code_value[c]
+                            filled += 1
+                            c += 1
+                        continue
+                    block = (first_image + n) * n_blocks + b
+                    line = (n * n_blocks + b) % WORDS_AHEAD
+                    if block - line != words_from:
+                        words_from = block - line
+                        fill_words(words, words_from, sweep, MAP_CODES, key_0, key_1)
+                    corner = m * places + (upper - top) * n_columns + left
+                    float_uniforms(words, line, uniforms)
+                    for k in range(n_padded):
+                        log_uniform = np.float32(uniform_bits[k]) * BITS_TO_LOG - LOG_OFFSET
+                        bar[k] = slope[k] * log_uniform + level[k]
+                    block_end = c
+                    while block_end < codes_end and _inside(
+                        code_place[block_end], n_columns, upper, left, height, width
+                    ):
+                        bar[code_atom[block_end]] = NEVER
+                        block_end += 1
+                    _set_merits(correlations, corner, n_columns, height, width, nonnegative, bar, merit)
+                    first_filled = filled
+                    k = -1
+                    while True:
+                        in_use = np.int64(code_atom[c]) if c < block_end else n_padded
+                        k = next_positive(merit, k + 1, in_use)
+                        if k == n_padded:
+                            break
+                        old, old_x, old_y = 0.0, upper, left
+                        if k == in_use:
+                            old = float(code_value[c])
+                            old_x, old_y = code_place[c] // n_columns, code_place[c] % n_columns
+                            c += 1
+                        for g in range(p_x * p_y):
+                            x, y = upper + g // p_y, left + g % p_y
+                            if x >= n_rows or y >= n_columns:
+                                log_weights[g] = -np.inf
+                                continue
+                            at = corner + (g // p_y) * n_columns + g % p_y
+                            linear = float(correlations[at, k])
+                            if old != 0.0:
+                                linear += old * table[k, x - old_x + p_x - 1, y - old_y + reach, k]
+                            standard[g] = gamma_eps * linear * deviation[k]
+                            gain = slab_gain(standard[g], nonnegative)
+                            log_weights[g] = log_odds[k, g] + log_shrink[k] + gain
+                        total = log_sum(log_weights)
+                        drawn[0] = 0
+                        new_x, new_y = upper, left
+                        if is_on(words[line, k], total, k, block, address):
+                            g = draw_cell(log_weights, total, k, block, address)
+                            new_x, new_y = upper + g // p_y, left + g % p_y
+                            drawn[0] = draw_value(
+                                standard[g], deviation[k], nonnegative, filled - first_filled, block, address
+                            )
+                        new = float(drawn[0])
+                        if new != 0.0:
+                            new_atom[filled] = k
+                            new_place[filled] = new_x * n_columns + new_y
+                            new_value[filled] = drawn[0]
+                            filled += 1
+                        if new == 0.0 and old == 0.0:
+                            continue
+                        if new_x == old_x and new_y == old_y:
+                            new, old = new - old, 0.0
+                        for amount, at_x, at_y in ((new, new_x, new_y), (-old, old_x, old_y)):
+                            if amount != 0.0:
+                                drawn[0] = amount
+                                place = at_x * n_columns + at_y
+                                subtract_atom(rests, m, place, k, drawn[0], dictionary, layout)
+                                _propagate(
+                                    correlations, table, k, drawn[0], at_x, at_y, m * places, top, bottom,
+                                    upper, left, layout,
+                                )  # fmt: skip
+                        _set_merits(correlations, corner, n_columns, height, width, nonnegative, bar, merit)
+                new_start[n + 1] = filled
+        for m in range(size):
+            squares += _sum_squares(rests, m)
+    return squares
+
+
+# The loops below take whole arrays and indices, never slices: a slice costs two atomic reference counts.
+
+
+@kernel
+def _copy_image(images, n, rests, m):
+    source, target = np.uint64(n), np.uint64(m)
+    for i in range(images.shape[1]):
+        for j in range(images.shape[2]):
+            rests[target, i, j] = images[source, i, j]
+
+
+@kernel
+def _sum_squares(rests, m):
+    image = np.uint64(m)
+    total = 0.0
+    for i in range(rests.shape[1]):
+        for j in range(rests.shape[2]):
+            total += float(rests[image, i, j]) * float(rests[image, i, j])
+    return total
+
+
+@kernel
+def _inside(place, n_columns, upper, left, height, width):
+    x, y = place // n_columns, place % n_columns
+    return upper <= x < upper + height and left <= y < left + width
+
+
+@kernel
+def _set_merits(correlations, corner, n_columns, height, width, nonnegative, bar, merit):
+    """merit[k] = largest V_k^2 over the cells of the block (V_k > 0 only, if cut off), less the bar."""
+    nothing = correlations.dtype.type(0)
+    for k in range(bar.shape[0]):
+        merit[k] = nothing
+    for i in range(height):
+        for j in range(width):
+            at = np.uint64(corner + i * n_columns + j)
+            if nonnegative:
+                for k in range(bar.shape[0]):
+                    value = max(correlations[at, k], nothing)
+                    merit[k] = max(merit[k], np.float32(value * value))
+            else:
+                for k in range(bar.shape[0]):
+                    value = correlations[at, k]
+                    merit[k] = max(merit[k], np.float32(value * value))
+    for k in range(bar.shape[0]):
+        merit[k] -= bar[k]
+
+
+@kernel
+def _propagate(correlations, table, k, amount, at_x, at_y, base, top, bottom, upper, left, layout):
+    """Take ``amount`` times the correlations with atom k at (at_x, at_y) off the rest of a tile."""
+    m_x, run, n_channels, _, n_columns, p_x, _ = layout
+    m_y = run // n_channels
+    reach = (table.shape[2] - 1) // 2
+    n_padded = np.uint64(correlations.shape[1])
+    atom = np.uint64(k)
+    values, lags = correlations.reshape(-1), table.reshape(-1)
+    plane, line = np.uint64(table.shape[1] * table.shape[2]), np.uint64(table.shape[2])
+    for x in range(max(upper, at_x - m_x + 1), min(bottom, at_x + m_x)):
+        first = max(left if x < upper + p_x else 0, at_y - m_y + 1)
+        length = (min(n_columns, at_y + m_y) - first) * correlations.shape[1]
+        to = np.uint64(base + (x - top) * n_columns + first) * n_padded
+        lag_x, lag_y = np.uint64(x - at_x + p_x - 1), np.uint64(first - at_y + reach)
+        lag = (atom * plane + lag_x * line + lag_y) * n_padded
+        for i in range(length):
+            values[to + np.uint64(i)] -= amount * lags[lag + np.uint64(i)]

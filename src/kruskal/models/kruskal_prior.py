@@ -1,0 +1,48 @@
+"""What governs Kruskal atoms, drawn given their weights and factors: the same for all such models."""
+
+from typing import Any, TypeVar
+
+import numpy as np
+
+from kruskal.errors import InputError
+from kruskal.gibbs.moves import balance_factors, move_alpha_delta, swap_terms
+from kruskal.gibbs.shrinkage import AlphaPrior, alpha_mode, alpha_statistics, draw_alpha, draw_delta
+from kruskal.random import Stream, generator
+
+State = TypeVar("State", bound=Any)
+ALPHA_MODES = ("sample", "map", "fixed")
+PAPER_ALPHA = AlphaPrior(1e6, 1e-6)
+
+
+def check_alpha_mode(mode: str) -> None:
+    """An InputError unless ``mode`` is one of `ALPHA_MODES`."""
+    if mode not in ALPHA_MODES:
+        raise InputError(f"alpha_mode must be one of {', '.join(ALPHA_MODES)}, not {mode!r}")
+
+
+def draw_kruskal_prior(
+    state: State, shape: tuple[int, ...], mode: str, prior: AlphaPrior, moves: bool, learn: bool, seed: int,
+    number: int,
+) -> State:  # fmt: skip
+    """Swap and scale moves inside the atoms if ``moves``, then delta and alpha if ``learn``.
+
+    ``state`` is a NamedTuple with weights (K, R), factors (K, sum m_t, R), log_delta (K, R) and alpha.
+    """
+    weights, factors = state.weights.copy(), state.factors.copy()
+    log_precision = np.cumsum(state.log_delta, axis=1)
+    if moves:
+        random = generator(seed, Stream.MOVES, number)
+        swap_terms(weights, factors, log_precision, random)
+        balance_factors(weights, factors, log_precision, shape, random)
+    alpha, log_delta = state.alpha, state.log_delta
+    if learn:
+        log_delta = draw_delta(log_delta, weights, alpha, generator(seed, Stream.SHRINKAGE, number))
+        statistics = alpha_statistics(log_delta, prior)
+        random = generator(seed, Stream.CONCENTRATION, number)
+        if mode == "sample":
+            alpha = draw_alpha(alpha, statistics, random)
+            if moves:
+                alpha, log_delta = move_alpha_delta(alpha, log_delta, weights, prior, random)
+        elif mode == "map":
+            alpha = alpha_mode(statistics)
+    return state._replace(weights=weights, factors=factors, log_delta=log_delta, alpha=alpha)

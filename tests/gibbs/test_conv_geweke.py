@@ -1,0 +1,70 @@
+"""Geweke's joint distribution test of whole sweeps of CFA and CKFA: complete, masked, pooled, non-negative.
+
+KRUSKAL_GEWEKE_SWEEPS sets the number of sweeps (a tenth of it is made here); `python -m
+tests.gibbs.conv_geweke` runs one of them alone.
+"""
+
+import os
+
+import numpy as np
+import pytest
+
+from kruskal.gibbs import conv_usage
+from kruskal.models import conv
+from tests.gibbs.conv_geweke import SETTINGS, describe, z_scores
+
+SWEEPS = int(os.environ.get("KRUSKAL_GEWEKE_SWEEPS", "16000")) // 10
+LIMIT = 4.0
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_sweeps_leave_the_joint_distribution_invariant(name):
+    scores = z_scores(SETTINGS[name], SWEEPS, seed=301 + list(SETTINGS).index(name))
+    print(name, describe(scores))
+    assert max(map(abs, scores.values())) < LIMIT, describe(scores)
+
+
+def with_a_diagonal_precision(monkeypatch):
+    """E14: atoms as if places did not overlap."""
+    right = conv.lag_statistics
+
+    def wrong(*arguments, **options):
+        statistics = right(*arguments, **options)
+        own = np.eye(len(statistics.pairs), dtype=bool)[..., None, None]
+        return statistics._replace(pairs=np.where(own, _only_lag_0(statistics.pairs), statistics.pairs))
+
+    monkeypatch.setattr(conv, "lag_statistics", wrong)
+
+
+def _only_lag_0(pairs: np.ndarray) -> np.ndarray:
+    middle = np.zeros(pairs.shape[2:])
+    middle[pairs.shape[2] // 2, pairs.shape[3] // 2] = 1.0
+    return pairs * middle
+
+
+def without_refused_draws(monkeypatch):
+    monkeypatch.setattr(conv_usage, "refused_counts", lambda log_odds, *rest: np.zeros(log_odds.shape))
+
+
+def with_slabs_of_both_signs(monkeypatch):
+    right = conv.draw_maps
+
+    def wrong(shard, model, seed, sweep):
+        return right(shard, model._replace(nonnegative=False), seed, sweep)
+
+    monkeypatch.setattr(conv, "draw_maps", wrong)
+
+
+@pytest.mark.parametrize(
+    "mutation, name",
+    [
+        (with_a_diagonal_precision, "cfa-positive"),
+        (without_refused_draws, "cfa-pooling"),
+        (with_slabs_of_both_signs, "cfa-positive"),
+    ],
+)
+def test_a_mistake_is_caught(mutation, name, monkeypatch):
+    mutation(monkeypatch)
+    scores = z_scores(SETTINGS[name], 2500, seed=7, n_prior=20_000)
+    print(mutation.__name__, name, describe(scores))
+    assert max(map(abs, scores.values())) > LIMIT, describe(scores)
