@@ -11,7 +11,7 @@ from kruskal.gibbs.precision import GammaPrior
 from kruskal.gibbs.shrinkage import AlphaPrior
 from kruskal.models import Terms
 from kruskal.patches import Items
-from tests.gibbs.reference import Priors, alpha_grid, log_gamma, log_normal
+from tests.gibbs.reference import alpha_grid, log_gamma, log_normal
 
 NOISE = GammaPrior(5.0, 5.0)
 FACTOR = GammaPrior(4.0, 3.0)
@@ -154,7 +154,6 @@ def draw_gaussian(precision: np.ndarray, linear: np.ndarray, normals: np.ndarray
     return np.linalg.solve(precision, linear) + np.linalg.solve(root.T, normals)
 
 
-PRIORS = Priors()
 SHAPES = {2: (4, 3), 3: (3, 4, 2), 4: (2, 3, 2, 3)}
 
 

@@ -159,7 +159,7 @@ def without_half_in_the_precisions_of_factors(monkeypatch):
     monkeypatch.setattr(terms, "precision_conditional", wrong)
 
 
-def without_the_precisions_of_factors(monkeypatch):
+def with_a_wrong_diagonal(monkeypatch):
     right = rows_complete.factorise
 
     def wrong(matrix):
@@ -174,7 +174,7 @@ def without_the_precisions_of_factors(monkeypatch):
     [
         without_half_in_delta,
         without_half_in_the_precisions_of_factors,
-        without_the_precisions_of_factors,
+        with_a_wrong_diagonal,
     ],
 )
 def test_a_missing_factor_is_caught(mutation, monkeypatch):

@@ -170,3 +170,8 @@ def test_extreme_data():
     seen = observed.any(axis=(1, 2))[:, None, None] & observed.any(axis=(0, 2))[None, :, None]
     seen = seen & np.ones_like(observed)
     assert np.abs(found.mean - 1e30 * truth)[seen].max() < 1e-3 * 1e30 * np.abs(truth).max()
+
+
+def test_until_converged():
+    found = kruskal.inpaint(VALUES, OBSERVED, model="mgp-cp", rank=4, until_converged=True, seed=0)
+    assert 30 < len(found.trace["rank"]) < 500 and found.rank == 2
