@@ -24,6 +24,8 @@ class Stream(IntEnum):
     REFINED = 12
     PRIOR_SLABS = 13
     JOINT_SLABS = 14
+    BATCHES = 30
+    BATCH_ORDER = 31
 
 
 def check_seed(seed: object) -> int:
