@@ -9,7 +9,8 @@ from kruskal import defaults
 from kruskal.errors import InputError, whole_number
 from kruskal.gibbs.start import check_start
 from kruskal.gibbs.usage import UsagePrior
-from kruskal.models import BPFA, KFA, Model
+from kruskal.models import BPFA, KFA
+from kruskal.online import EPOCHS, refuse_without_online, resolve_batching
 from kruskal.patches import Grid
 from kruskal.random import check_seed
 from kruskal.tensor import maximal_rank
@@ -24,7 +25,10 @@ _MOST_REGIONS = 4_096
 
 @dataclass(frozen=True)
 class Settings:
-    """All options of a run, resolved; plain values only, so that they can be written down as JSON."""
+    """All options of a run, resolved; plain values only, so that they can be written down as JSON.
+
+    Of a run that learns online ``sweeps`` and ``burn_in`` are epochs: visits to all ``batches``.
+    """
 
     setting: str
     model: str
@@ -44,13 +48,17 @@ class Settings:
     until_converged: bool
     time_budget: float | None
     seed: int
+    online: str | None = None
+    batch_size: int = 0
+    batches: int = 1
+    passes: int = 1
 
     @property
     def grid(self) -> Grid:
         """The grid of patches."""
         return Grid(self.array_shape, self.patch_shape, self.stride)
 
-    def build_model(self) -> Model:
+    def build_model(self) -> BPFA | KFA:
         """The model that these settings describe."""
         common: dict[str, Any] = {
             "shape": self.patch_shape,
@@ -95,6 +103,10 @@ def resolve(
     regions: int | None = None,
     until_converged: bool = False,
     time_budget: float | None = None,
+    online: str | bool | None = None,
+    batch_size: int | None = None,
+    epochs: int | None = None,
+    passes: int | None = None,
     seed: int = 0,
     look: defaults.Look = defaults.FIRST_LOOK,
 ) -> Settings:
@@ -117,13 +129,19 @@ def resolve(
         grid = grid._replace(stride=defaults.default_stride(grid))
     if n_atoms is None:
         n_atoms = defaults.paper_atoms(grid.patch_shape) if paper else defaults.default_atoms(grid, look)
-    if sweeps is None:
+    batching = resolve_batching(online, model, grid.n_items, batch_size, passes)
+    if batching.online is None:
+        refuse_without_online(epochs=epochs)
+    elif sweeps is not None:
+        raise InputError("sweeps is not for learning online: give epochs instead")
+    if sweeps is None and batching.online is None:
         sweeps = defaults.PAPER_SWEEPS if paper else defaults.default_sweeps(look)
         burn_in = defaults.PAPER_BURN_IN if paper and burn_in is None else burn_in
-    n_sweeps = whole_number("sweeps", sweeps, 1)
+    name, length = ("sweeps", sweeps) if batching.online is None else ("epochs", epochs)
+    n_sweeps = whole_number(name, EPOCHS if length is None else length, 1)
     n_burn_in = whole_number("burn_in", n_sweeps // 2 if burn_in is None else burn_in, 0)
     if n_burn_in >= n_sweeps:
-        raise InputError(f"burn_in must be smaller than sweeps: {n_burn_in} was given with {n_sweeps} sweeps")
+        raise InputError(f"burn_in must be smaller than {name}: {n_burn_in} was given with {n_sweeps} {name}")
     if regions is None:
         regions = 1 if paper else defaults.default_regions(grid.n_items, look)
     if usage_prior is not None and sparsity is not None:
@@ -156,6 +174,7 @@ def resolve(
         until_converged=bool(until_converged),
         time_budget=None if time_budget is None else _check_time_budget(time_budget),
         seed=check_seed(seed),
+        **batching._asdict(),
     )
 
 

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kruskal.data import atomic_path
-from kruskal.engines.chain import TRACED, Chain, Progressed
-from kruskal.engines.online import OnlineChain
+from kruskal.engines.chain import TRACED, Progressed
+from kruskal.engines.online import AnyChain
 from kruskal.errors import InputError
 from kruskal.gibbs.local import Codes
 from kruskal.models import Global
@@ -89,7 +89,7 @@ def locked(directory: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def save(directory: Path, chain: Chain | OnlineChain, settings: dict[str, Any], ended: bool) -> None:
+def save(directory: Path, chain: AnyChain, settings: dict[str, Any], ended: bool) -> None:
     """Write the state of the chain after its last whole sweep; ``ended`` says that no more are to come."""
     now = chain.now
     name = f"state-{now.done:06d}.npz"
@@ -122,7 +122,7 @@ def load(directory: Path) -> Saved:
             return Saved(archive["values"], archive["observed"], dict(header["settings"]), header)
 
 
-def restore(directory: Path, header: dict[str, Any], chain: Chain | OnlineChain) -> None:
+def restore(directory: Path, header: dict[str, Any], chain: AnyChain) -> None:
     """Put the saved state into a chain that is at its start; nothing to do when no sweep was saved."""
     with _readable(directory):
         if header["state"] is None:
@@ -148,7 +148,7 @@ def restore(directory: Path, header: dict[str, Any], chain: Chain | OnlineChain)
     chain.go_on_from(saved)
 
 
-def _check(saved: Progressed, chain: Chain | OnlineChain) -> None:
+def _check(saved: Progressed, chain: AnyChain) -> None:
     """A state that does not fit the run that the header describes is refused."""
     first = chain.now
     for name, one, other in zip(Global._fields, saved.state, first.state):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kruskal.engines.batches import Batches, Source
-from kruskal.engines.chain import TRACED, Progressed, codes_of, expected_items, looked_at, traced
+from kruskal.engines.chain import TRACED, Chain, Progressed, codes_of, expected_items, looked_at, traced
 from kruskal.engines.threads import ThreadEngine
 from kruskal.gibbs.local import Codes, join_codes, pick_codes, split_codes
 from kruskal.gibbs.start import evenly_spread
@@ -212,3 +212,6 @@ class OnlineChain:
         """All codes, with those of the engine for a batch."""
         new = join_codes(self.engine.map(codes_of))
         return (*codes[:batch], new, *codes[batch + 1 :])
+
+
+AnyChain = Chain | OnlineChain

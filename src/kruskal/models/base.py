@@ -65,6 +65,10 @@ class FactorModel(ABC):
     def start(self, name: str, items: Items, seed: int) -> Global:
         """The global state in which a chain begins."""
 
+    @abstractmethod
+    def ranks(self, state: Global, tolerance: float = 0.01) -> np.ndarray:
+        """(K,) rank of every atom at a relative tolerance."""
+
     def sweep(
         self, state: Global, engine: Engine, seed: int, number: int,
         rest: Rest | None = None, with_atoms: bool = True,
