@@ -1,7 +1,7 @@
 """Imports point downwards only (docs/design.md).
 
 data, patches, tensor, random <- gibbs <- models <- engines
-    <- defaults, settings, choose, restore, learning, estimators <- report, experiments <- cli
+    <- defaults, online, settings, choose, restore, learning, estimators <- report, experiments <- cli
 """
 
 import ast
@@ -18,7 +18,7 @@ LAYERS = [
     {"gibbs"},
     {"models"},
     {"engines"},
-    {"defaults", "settings", "choose", "restoration", "restore", "reuse", "learning", "estimators"},
+    {"defaults", "online", "settings", "choose", "restoration", "restore", "reuse", "learning", "estimators"},
     {"report", "experiments"},
     {"cli"},
 ]
@@ -26,6 +26,8 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 WITHIN = {
     ("restore", "restoration"),
     ("settings", "defaults"),
+    ("settings", "online"),
+    ("restore", "online"),
     ("choose", "defaults"),
     ("choose", "settings"),
     ("restore", "choose"),

@@ -18,7 +18,7 @@ class Notes:
     def __init__(self):
         self.notes, self.updates = [], []
 
-    def start(self, total, done=0):
+    def start(self, total, done=0, unit="sweep"):
         pass
 
     def note(self, text):

@@ -167,7 +167,8 @@ def _short(resolve: Resolve, shape: tuple[int, ...], options: dict[str, Any]) ->
     """Settings of a pilot run: few sweeps, and patches at twice the distance of the run itself."""
     stride = _pilot_stride(resolve(shape, **options))
     short = {"stride": stride, "sweeps": _SWEEPS, "burn_in": _BURN_IN}
-    return resolve(shape, **options, **short, until_converged=False, time_budget=None)
+    plain = {"online": None, "batch_size": None, "epochs": None, "passes": None}  # pilots are small
+    return resolve(shape, **options, **short, **plain, until_converged=False, time_budget=None)
 
 
 def _pilot_stride(settings: Settings) -> tuple[int, ...]:

@@ -23,7 +23,8 @@ class Restoration:
     dictionary : (K, m_1, .., m_T) atoms of the last draw, in scaled units
     ranks : (K,) rank of each atom at a relative tolerance of 1 % (-1: not defined, BPFA of order not 2)
     usage : (K,) mean share of the items that use each atom over the kept draws; 0 marks an unused atom
-    trace : one value per sweep: noise_std (input's units), code_std, active_per_item, atoms_used, alpha
+    trace : one value per sweep: noise_std (input's units), code_std, active_per_item, atoms_used, alpha; of a
+        run that learns online one per visit to a batch, of its items
     settings : all options of the run, resolved
     pilots : the pilot runs that chose some of them, each a dictionary; empty if there were none
     kept : number of draws in the averages; the sweeps before them were burn-in

@@ -17,13 +17,16 @@ from kruskal.defaults import MOST_SWEEPS, Look
 from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.chain import Chain
 from kruskal.engines.dictionary import Dictionary
+from kruskal.engines.online import AnyChain, OnlineChain
 from kruskal.engines.progress import COMPILING, Progress, Silent
 from kruskal.engines.stopping import Stopping
 from kruskal.engines.threads import StackEngine, ThreadEngine, check_threads
 from kruskal.errors import InputError
 from kruskal.kernel import watch_compilation
 from kruskal.models import MGPCPModel
-from kruskal.patches import cut
+from kruskal.models.base import FactorModel
+from kruskal.online import check_memory
+from kruskal.patches import Items, cut
 from kruskal.restoration import Restoration
 from kruskal.reuse import open_dictionary, settle
 from kruskal.settings import Settings, refuse_for_mgp_cp, resolve
@@ -55,6 +58,10 @@ def inpaint(
     auto: bool | None = None,
     until_converged: bool = False,
     time_budget: float | None = None,
+    online: str | bool | None = None,
+    batch_size: int | None = None,
+    epochs: int | None = None,
+    passes: int | None = None,
     seed: int = 0,
     threads: int | None = None,
     checkpoint: str | Path | None = None,
@@ -96,6 +103,14 @@ def inpaint(
         estimate; ``sweeps`` (default then 500) and ``burn_in`` are upper limits
     time_budget : end the sweeps after so many seconds, pilot runs not counted; a resumed run has them anew.
         Such a run cannot be repeated exactly
+    online : learn from one batch of patches at a time, and remember of the others "exact" sums (the same as
+        True), the paper's surrogates ("cdf"), or surrogates that are replaced at each visit
+        ("incremental"); docs/model.md says what each guarantees
+    batch_size : patches per batch (default: 20,000; the paper's 5,000 for "cdf"); more than there are
+        patches means all of them
+    epochs : how often every batch is visited, in the place of ``sweeps``; ``burn_in`` then counts epochs
+        (default: 10, 5 of them burn-in)
+    passes : sweeps over a batch at a visit (default: 1; the paper's 3 for "cdf")
     seed : everything random follows from it
     threads : number of threads (default: all cores); the result does not depend on it
     checkpoint : folder for the state of the run; `resume` goes on from it
@@ -119,14 +134,15 @@ def inpaint(
     mask = observed_entries(x if isinstance(x, np.ma.MaskedArray) else values, observed)
     refuse_constant(values, mask, "x")
     look = Look.at(values, mask, Scaling.fit(values, mask).scale)
-    if until_converged and sweeps is None and setting == "default":
-        sweeps = MOST_SWEEPS
+    if until_converged and sweeps is None and epochs is None and setting == "default":
+        sweeps, epochs = (None, MOST_SWEEPS) if online else (MOST_SWEEPS, None)
     known = open_dictionary(dictionary)
     resolved = partial(_resolve, settle({
         "setting": setting, "model": model, "patch_shape": patch_shape, "stride": stride, "n_atoms": n_atoms,
         "rank": rank, "sweeps": sweeps, "burn_in": burn_in, "start": start, "alpha": alpha, "codes": codes,
         "channels": channels, "usage_prior": usage_prior, "sparsity": sparsity, "regions": regions,
-        "until_converged": until_converged, "time_budget": time_budget, "seed": seed, "look": look,
+        "until_converged": until_converged, "time_budget": time_budget, "online": online,
+        "batch_size": batch_size, "epochs": epochs, "passes": passes, "seed": seed, "look": look,
     }, known, adapt, values.shape))  # fmt: skip
     settings = resolved(values.shape)
     pilots: list[Pilot] = []
@@ -156,6 +172,9 @@ def inpaint(
             progress.note,
         )
         settings = resolved(values.shape, **better)
+    check_memory(settings.online, settings.n_atoms, math.prod(settings.patch_shape), bool(mask.all()))
+    if settings.online and batch_size is not None and batch_size > settings.batch_size:
+        progress.note(f"one batch holds all {settings.batch_size} patches: batch_size {batch_size} is larger")
     run = _Run(
         settings,
         tuple(pilots),
@@ -262,31 +281,45 @@ class _Run:
             if self.directory is not None:
                 stack.enter_context(checkpoints.locked(self.directory))
             stack.enter_context(watch_compilation(partial(self.progress.note, COMPILING)))
-            engine: StackEngine | ThreadEngine
-            if settings.model == "mgp-cp":
-                engine = stack.enter_context(StackEngine(items, self.threads))
-            else:
-                engine = stack.enter_context(ThreadEngine(items, self.threads))
-            model = settings.build_model()
-            start = self.dictionary.first_state(items.n_regions) if self.dictionary else settings.start
-            chain = Chain.begin(model, engine, items, start, settings.seed)
+            chain = self._begin(items, stack)
             if saved is not None and self.directory is not None:
                 checkpoints.restore(self.directory, saved, chain)
-            self.progress.start(settings.sweeps, chain.done)
+            if settings.online is None:
+                self.progress.start(settings.sweeps, chain.done)
+            else:
+                self.progress.start(settings.sweeps * settings.batches, chain.done, "batch")
             stack.callback(self.progress.stop)
             if saved is None or not saved["ended"]:
                 self._sweep_to_the_end(chain, scaling, began)
-            return self._read_off(chain, scaling, engine.n_items, time.perf_counter() - began)
+            return self._read_off(chain, scaling, items.n_items, time.perf_counter() - began)
 
-    def _sweep_to_the_end(self, chain: Chain, scaling: Scaling, began: float) -> None:
+    def _begin(self, items: Items, stack: ExitStack) -> AnyChain:
+        """The chain at its start, on threads that end with ``stack``."""
+        settings, model = self.settings, self.settings.build_model()
+        start = self.dictionary.first_state(items.n_regions) if self.dictionary else settings.start
+        if settings.online is not None and isinstance(model, FactorModel):
+            online = OnlineChain.begin(
+                model, items, n_batches=settings.batches, kind=settings.online, passes=settings.passes,
+                start=start, seed=settings.seed, threads=self.threads,
+            )  # fmt: skip
+            return stack.enter_context(online)
+        kind = StackEngine if settings.model == "mgp-cp" else ThreadEngine
+        engine = stack.enter_context(kind(items, self.threads))
+        return Chain.begin(model, engine, items, start, settings.seed)
+
+    def _sweep_to_the_end(self, chain: AnyChain, scaling: Scaling, began: float) -> None:
         settings, saved_at = self.settings, time.monotonic()
         plan = Stopping(settings.sweeps, settings.burn_in, settings.until_converged, settings.time_budget)
+        keep = chain.now.keeping
         try:
-            while not plan.ended(chain.now, time.perf_counter() - began):
-                keep = plan.keeps(chain.now, time.perf_counter() - began)
+            while True:
+                whole, seconds = chain.in_sweeps(), time.perf_counter() - began
+                if whole is not None:  # an epoch is kept or not, and made, as a whole
+                    if plan.ended(whole, seconds):
+                        break
+                    keep = plan.keeps(whole, seconds)
                 chain.advance(keep, look=settings.until_converged)
-                shown = {name: float(values[-1]) for name, values in self._trace(chain, scaling).items()}
-                self.progress.update(chain.done, shown)
+                self._tell(chain, scaling)
                 if time.monotonic() - saved_at >= self.checkpoint_seconds:
                     self._save(chain)
                     saved_at = time.monotonic()
@@ -295,7 +328,13 @@ class _Run:
             raise
         self._save(chain, ended=True)
 
-    def _save(self, chain: Chain, ended: bool = False) -> None:
+    def _tell(self, chain: AnyChain, scaling: Scaling) -> None:
+        shown = {name: float(values[-1]) for name, values in self._trace(chain, scaling).items()}
+        if self.settings.online is not None:
+            shown["epoch"] = math.ceil(chain.done / chain.rows_per_sweep)
+        self.progress.update(chain.done, shown)
+
+    def _save(self, chain: AnyChain, ended: bool = False) -> None:
         """Write a checkpoint, if asked for. A failure is told and does not cost the run."""
         if self.directory is not None:
             try:
@@ -303,7 +342,7 @@ class _Run:
             except InputError as error:
                 self.progress.note(f"no checkpoint could be written after sweep {chain.done}: {error}")
 
-    def _trace(self, chain: Chain, scaling: Scaling) -> dict[str, np.ndarray]:
+    def _trace(self, chain: AnyChain, scaling: Scaling) -> dict[str, np.ndarray]:
         """The trace without what the model does not have, noise in the units of the data."""
         trace = chain.trace()
         if self.settings.model == "bpfa":
@@ -314,7 +353,7 @@ class _Run:
         trace["noise_std"] = scaling.inverse_std(trace["noise_std"])
         return trace
 
-    def _read_off(self, chain: Chain, scaling: Scaling, n_items: int, seconds: float) -> Restoration:
+    def _read_off(self, chain: AnyChain, scaling: Scaling, n_items: int, seconds: float) -> Restoration:
         settings, now, trace = self.settings, chain.now, self._trace(chain, scaling)
         terms: dict[str, Any] = {}
         if isinstance(chain.model, MGPCPModel):
@@ -323,7 +362,7 @@ class _Run:
         return Restoration(
             mean=scaling.inverse(now.moments.mean()).reshape(settings.array_shape),
             std=scaling.inverse_std(np.sqrt(now.moments.variance())).reshape(settings.array_shape),
-            noise_std=float(trace["noise_std"][-now.moments.draws :].mean()),
+            noise_std=float(trace["noise_std"][-now.moments.draws * chain.rows_per_sweep :].mean()),
             dictionary=chain.model.atoms(now.state),
             ranks=chain.model.ranks(now.state, RANK_TOLERANCE),
             usage=now.usage / (now.moments.draws * n_items),

@@ -11,6 +11,7 @@ from kruskal.gibbs.stack import stack_shape
 from kruskal.gibbs.start import check_start
 from kruskal.gibbs.usage import UsagePrior
 from kruskal.models import BPFA, KFA, MGPCPModel, Model
+from kruskal.online import EPOCHS, refuse_without_online, resolve_batching
 from kruskal.patches import Grid
 from kruskal.random import check_seed
 from kruskal.tensor import maximal_rank
@@ -28,6 +29,7 @@ class Settings:
     """All options of a run, resolved; plain values only, so that they can be written down as JSON.
 
     ``known_atoms`` is "fixed" or "adapted" for a run that starts from a dictionary, else None.
+    Of a run that learns online ``sweeps`` and ``burn_in`` are epochs: visits to all ``batches``.
     """
 
     setting: str
@@ -50,6 +52,10 @@ class Settings:
     seed: int
     known_atoms: str | None = None
     annealing: int = 0
+    online: str | None = None
+    batch_size: int = 0
+    batches: int = 1
+    passes: int = 1
 
     @property
     def grid(self) -> Grid:
@@ -114,6 +120,10 @@ def resolve(
     regions: int | None = None,
     until_converged: bool = False,
     time_budget: float | None = None,
+    online: str | bool | None = None,
+    batch_size: int | None = None,
+    epochs: int | None = None,
+    passes: int | None = None,
     seed: int = 0,
     known_atoms: str | None = None,
     look: defaults.Look = defaults.FIRST_LOOK,
@@ -145,16 +155,22 @@ def resolve(
         grid = grid._replace(stride=defaults.default_stride(grid))
     if n_atoms is None:
         n_atoms = defaults.paper_atoms(grid.patch_shape) if paper else defaults.default_atoms(grid, look)
-    if sweeps is None:
+    batching = resolve_batching(online, model, grid.n_items, batch_size, passes)
+    if batching.online is None:
+        refuse_without_online(epochs=epochs)
+    elif sweeps is not None:
+        raise InputError("sweeps is not for learning online: give epochs instead")
+    if sweeps is None and batching.online is None:
         usual = defaults.default_sweeps(array_shape, channels, look)
         if model == "mgp-cp":
             usual = defaults.TERM_SWEEPS
         sweeps = defaults.PAPER_SWEEPS if paper else usual
         burn_in = defaults.PAPER_BURN_IN if paper and burn_in is None else burn_in
-    n_sweeps = whole_number("sweeps", sweeps, 1)
+    name, length = ("sweeps", sweeps) if batching.online is None else ("epochs", epochs)
+    n_sweeps = whole_number(name, EPOCHS if length is None else length, 1)
     n_burn_in = whole_number("burn_in", n_sweeps // 2 if burn_in is None else burn_in, 0)
     if n_burn_in >= n_sweeps:
-        raise InputError(f"burn_in must be smaller than sweeps: {n_burn_in} was given with {n_sweeps} sweeps")
+        raise InputError(f"burn_in must be smaller than {name}: {n_burn_in} was given with {n_sweeps} {name}")
     if regions is None:
         regions = 1 if paper else defaults.default_regions(grid.n_items, look)
     if usage_prior is not None and sparsity is not None:
@@ -193,6 +209,7 @@ def resolve(
         seed=check_seed(seed),
         known_atoms=known_atoms,
         annealing=defaults.default_annealing(seen, n_burn_in) if model == "mgp-cp" else 0,
+        **batching._asdict(),
     )
 
 

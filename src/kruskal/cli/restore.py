@@ -93,6 +93,50 @@ def restore(
             metavar="S", help="Stop the sweeps after so many seconds; not repeatable.", rich_help_panel=RUN
         ),
     ] = None,
+    online: Annotated[
+        bool,
+        typer.Option(
+            "--online",
+            help="Learn from one batch of patches at a time; for large arrays.",
+            rich_help_panel=RUN,
+        ),
+    ] = False,
+    surrogate: Annotated[
+        options.Surrogate | None,
+        typer.Option(
+            help="What is remembered of the other batches, with --online: exact sums, the paper's (cdf), or "
+            "the paper's replaced at each visit.",
+            show_default="exact",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Patches per batch, with --online.",
+            show_default="20000, or 5000 for cdf",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Visits to every batch, with --online; half of them, or --burn-in, are not kept.",
+            show_default="10",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    passes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Sweeps over a batch at a visit, with --online.",
+            show_default="1, or 3 for cdf",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
     start: model_options.StartName = options.Start.pca,
     seed: model_options.Seed = 0,
     threads: options.Threads = None,
@@ -162,6 +206,10 @@ def restore(
         "auto": auto,
         "until_converged": until_converged,
         "time_budget": time_budget,
+        "online": options.parse_online(online, surrogate),
+        "batch_size": options.at_least(batch_size, 1, "--batch-size"),
+        "epochs": options.at_least(epochs, 1, "--epochs"),
+        "passes": options.at_least(passes, 1, "--passes"),
         "checkpoint_seconds": options.not_negative(checkpoint_seconds, "--checkpoint-seconds"),
     }
 

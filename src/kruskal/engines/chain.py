@@ -1,14 +1,15 @@
 """A chain under way: global state, kept draws and trace, advanced sweep by sweep."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kruskal.gibbs.local import Codes
-from kruskal.models import Model
-from kruskal.patches import Items, RunningMoments
+from kruskal.models import Model, SweepReport
+from kruskal.patches import Items, PartialDraw, RunningMoments
 
 TRACED = ("noise_std", "code_std", "active_per_item", "atoms_used", "alpha")
 
@@ -25,6 +26,8 @@ class Progressed(NamedTuple):
     trace : (done, len(TRACED)) one row per sweep
     checked_draws, checked : number of kept draws and estimate when it was last looked at for convergence
     shift : how far it had moved then since the look before, as a part of its std; infinite before two looks
+    memory : what is remembered of batches (`kruskal.gibbs.surrogate.Memory`); nothing unless learning online
+    keeping, partial : whether the draw of the present epoch is kept, and as much of it as there is
     """
 
     done: int
@@ -36,6 +39,27 @@ class Progressed(NamedTuple):
     checked_draws: int
     checked: np.ndarray
     shift: float
+    memory: Any = ()
+    keeping: bool = False
+    partial: PartialDraw = PartialDraw.zero(0)
+
+    @classmethod
+    def beginning(
+        cls, state: Any, codes: Sequence[Codes], size: int, n_atoms: int, memory: Any = ()
+    ) -> "Progressed":
+        """No sweep made, for an array of ``size`` entries."""
+        return cls(
+            done=0,
+            state=state,
+            codes=tuple(codes),
+            moments=RunningMoments.zero(size),
+            usage=np.zeros(n_atoms),
+            trace=np.zeros((0, len(TRACED))),
+            checked_draws=0,
+            checked=np.zeros(0),
+            shift=math.inf,
+            memory=memory,
+        )
 
 
 @dataclass
@@ -50,23 +74,24 @@ class Chain:
     @classmethod
     def begin(cls, model: Model, engine: Any, items: Items, start: str | Any, seed: int) -> "Chain":
         """A chain at its start: no sweep made. ``start`` is the name of a start, or a state."""
-        first = Progressed(
-            done=0,
-            state=model.start(start, items, seed) if isinstance(start, str) else start,
-            codes=engine.codes(),
-            moments=RunningMoments.zero(len(items.flat)),
-            usage=np.zeros(model.n_atoms),
-            trace=np.zeros((0, len(TRACED))),
-            checked_draws=0,
-            checked=np.zeros(0),
-            shift=math.inf,
+        state = model.start(start, items, seed) if isinstance(start, str) else start
+        return cls(
+            model, engine, seed, Progressed.beginning(state, engine.codes(), items.size, model.n_atoms)
         )
-        return cls(model, engine, seed, first)
 
     @property
     def done(self) -> int:
         """Number of sweeps made."""
         return self.now.done
+
+    @property
+    def rows_per_sweep(self) -> int:
+        """Rows of the trace that a sweep over all items adds."""
+        return 1
+
+    def in_sweeps(self) -> Progressed | None:
+        """The state counted in sweeps over all items; None in the middle of one."""
+        return self.now
 
     def go_on_from(self, saved: Progressed) -> None:
         """Put another state, such as a saved one, in the place of the present one."""
@@ -90,18 +115,22 @@ class Chain:
             if keep:
                 moments = moments.with_draw(self.model.expect(state, self.engine))
                 usage = usage + report.counts
-            row = self.model.watched(state, report)
-            trace = np.vstack([before.trace, [row[name] for name in TRACED]])
-            codes = self.engine.codes()
             after = before._replace(
-                done=before.done + 1, state=state, codes=codes, moments=moments, usage=usage, trace=trace
-            )
+                done=before.done + 1, state=state, codes=self.engine.codes(), moments=moments,
+                usage=usage, trace=traced(before.trace, self.model, state, report),
+            )  # fmt: skip
             after = looked_at(after) if look else after
         except BaseException:
             self.engine.drain()
             self.engine.put_codes(before.codes)
             raise
         self.now = after
+
+
+def traced(trace: np.ndarray, model: Model, state: Any, report: SweepReport) -> np.ndarray:
+    """The trace with one more row."""
+    row = model.watched(state, report)
+    return np.vstack([trace, [row[name] for name in TRACED]])
 
 
 def looked_at(now: Progressed) -> Progressed:

@@ -22,16 +22,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kruskal.data import atomic_path
-from kruskal.engines.chain import TRACED, Chain, Progressed
+from kruskal.engines.chain import TRACED, Progressed
 from kruskal.engines.dictionary import Dictionary
+from kruskal.engines.online import AnyChain
 from kruskal.errors import InputError
 from kruskal.gibbs.local import Codes
-from kruskal.patches import RunningMoments
+from kruskal.patches import PartialDraw, RunningMoments
 
 FORMAT = 2
 _HEADER, _INPUT, _DICTIONARY, _LOCK = "state.json", "input.npz", "dictionary.npz", "lock"
 _OURS = re.compile(r"input\.npz|dictionary\.npz|job\.json|lock|state-\d{6}\.npz|\.kruskal-.*")
 _MOMENTS = ("weight", "total", "square", "deviation")
+_PARTIAL = ("weight", "total", "square")
 
 
 class Saved(NamedTuple):
@@ -97,7 +99,7 @@ def locked(directory: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def save(directory: Path, chain: Chain, settings: dict[str, Any], ended: bool) -> None:
+def save(directory: Path, chain: AnyChain, settings: dict[str, Any], ended: bool) -> None:
     """Write the state of the chain after its last whole sweep; ``ended`` says that no more are to come."""
     now = chain.now
     name = f"state-{now.done:06d}.npz"
@@ -106,6 +108,8 @@ def save(directory: Path, chain: Chain, settings: dict[str, Any], ended: bool) -
     arrays |= {f"moments_{key}": getattr(now.moments, key) for key in _MOMENTS}
     arrays |= {"moments_draws": now.moments.draws, "usage": now.usage, "trace": now.trace}
     arrays |= {"checked_draws": now.checked_draws, "checked": now.checked, "shift": now.shift}
+    arrays |= {"keeping": now.keeping} | {f"partial_{key}": getattr(now.partial, key) for key in _PARTIAL}
+    arrays |= dict(_leaves("memory", now.memory))
     with atomic_path(directory / name) as temporary:
         np.savez(temporary, **arrays)
     _write_header(directory, {"settings": settings, "done": now.done, "state": name, "ended": ended})
@@ -131,7 +135,7 @@ def load(directory: Path) -> Saved:
             return Saved(archive["values"], archive["observed"], settings, header, dictionary)
 
 
-def restore(directory: Path, header: dict[str, Any], chain: Chain) -> None:
+def restore(directory: Path, header: dict[str, Any], chain: AnyChain) -> None:
     """Put the saved state into a chain that is at its start; nothing to do when no sweep was saved."""
     with _readable(directory):
         if header["state"] is None:
@@ -150,12 +154,15 @@ def restore(directory: Path, header: dict[str, Any], chain: Chain) -> None:
             int(arrays["checked_draws"]),
             arrays["checked"],
             float(arrays["shift"]),
+            _like(chain.now.memory, "memory", arrays),
+            bool(arrays["keeping"]),
+            PartialDraw(*(arrays[f"partial_{key}"] for key in _PARTIAL)),
         )
         _check(saved, chain)
     chain.go_on_from(saved)
 
 
-def _check(saved: Progressed, chain: Chain) -> None:
+def _check(saved: Progressed, chain: AnyChain) -> None:
     """A state that does not fit the run that the header describes is refused."""
     first = chain.now
     for name, one, other in zip(first.state._fields, saved.state, first.state):
@@ -164,7 +171,8 @@ def _check(saved: Progressed, chain: Chain) -> None:
             raise ValueError(f"{name} has shape {shapes[0]} instead of {shapes[1]}")
     if saved.trace.shape != (saved.done, len(TRACED)) or not 0 <= saved.moments.draws <= saved.done:
         raise ValueError("the number of sweeps and what was kept of them do not agree")
-    if saved.moments.weight.shape != first.moments.weight.shape:
+    size = len(first.moments.weight)
+    if len(saved.moments.weight) != size or len(saved.partial.weight) not in (0, size):
         raise ValueError("the state belongs to another array")
 
 
@@ -194,6 +202,27 @@ def _split_codes(arrays: dict[str, np.ndarray], sizes: list[int]) -> tuple[Codes
     if (item, code) != (len(arrays["codes_start"]), len(arrays["codes_atom"])):
         raise ValueError("the codes belong to another array")
     return tuple(result)
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Arrays and numbers of nested tuples, by names that tell where they are."""
+    if not isinstance(value, tuple):
+        yield name, value
+        return
+    for key, part in zip(getattr(value, "_fields", range(len(value))), value):
+        yield from _leaves(f"{name}_{key}", part)
+
+
+def _like(pattern: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    """Undo `_leaves`: nested tuples such as ``pattern``, with other values of the same shapes."""
+    if isinstance(pattern, tuple):
+        keys = getattr(pattern, "_fields", range(len(pattern)))
+        parts = [_like(part, f"{name}_{key}", arrays) for key, part in zip(keys, pattern)]
+        return type(pattern)(*parts) if hasattr(pattern, "_fields") else tuple(parts)
+    value = arrays[name]
+    if value.shape != np.shape(pattern):
+        raise ValueError(f"{name} has shape {value.shape} instead of {np.shape(pattern)}")
+    return value[()] if value.ndim == 0 else value
 
 
 def _write_header(directory: Path, header: dict[str, Any]) -> None:

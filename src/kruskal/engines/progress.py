@@ -25,14 +25,14 @@ _RECENT = 10
 class Progress(Protocol):
     """Whatever listens to a run; the engine calls these four, always in the same thread."""
 
-    def start(self, total: int, done: int = 0) -> None:
-        """Begin a run of `total` sweeps of which `done` were made before (a resumed run)."""
+    def start(self, total: int, done: int = 0, unit: str = "sweep") -> None:
+        """Begin a run of `total` sweeps, or another `unit`, of which `done` were made before (resumed)."""
 
     def note(self, text: str) -> None:
         """Say something once, such as that the kernels are being compiled; allowed before `start`."""
 
     def update(self, done: int, values: Mapping[str, float]) -> None:
-        """Tell that `done` sweeps are made; `values`: noise_std, active_per_item and atoms_used, or rank."""
+        """Tell that `done` sweeps are made; `values`: noise_std, active_per_item, atoms_used or rank, epoch."""
 
     def stop(self) -> None:
         """End, normally or not; calling it again does nothing."""
@@ -41,7 +41,7 @@ class Progress(Protocol):
 class Silent:
     """Tells nothing."""
 
-    def start(self, total: int, done: int = 0) -> None:
+    def start(self, total: int, done: int = 0, unit: str = "sweep") -> None:
         """Ignore."""
 
     def note(self, text: str) -> None:
@@ -107,14 +107,16 @@ class LogLines:
         self._interval = interval
         self._clock = clock
         self._pace: Pace | None = None
+        self._unit = "sweep"
         self._last_line: float | None = None
 
-    def start(self, total: int, done: int = 0) -> None:
+    def start(self, total: int, done: int = 0, unit: str = "sweep") -> None:
         """Begin a run; a resumed one says where it goes on."""
         self._pace = Pace(total, self._clock)
+        self._unit = unit
         self._last_line = None
         if done:
-            self._line(f"going on after sweep {done}/{total}")
+            self._line(f"going on after {unit} {done}/{total}")
 
     def note(self, text: str) -> None:
         """Write the text as a line of its own."""
@@ -129,7 +131,7 @@ class LogLines:
         due = self._last_line is None or now - self._last_line >= self._interval
         if due or done >= self._pace.total:
             self._last_line = now
-            parts = [f"sweep {done}/{self._pace.total}", *describe(values)]
+            parts = [f"{self._unit} {done}/{self._pace.total}", *describe(values)]
             if left is not None and done < self._pace.total:
                 parts.append(f"{duration(left)} left")
             self._line(", ".join(parts))
@@ -160,7 +162,7 @@ class Bar:
         self._task: TaskID | None = None
         self._pace: Pace | None = None
 
-    def start(self, total: int, done: int = 0) -> None:
+    def start(self, total: int, done: int = 0, unit: str = "sweep") -> None:
         """Draw the bar."""
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
@@ -168,7 +170,7 @@ class Bar:
         self.stop()
         self._pace = Pace(total)
         self._progress = RichProgress(
-            TextColumn("sweep"),
+            TextColumn(unit),
             MofNCompleteColumn(),
             BarColumn(bar_width=None),
             TextColumn("{task.fields[values]}"),
@@ -232,6 +234,8 @@ def describe(values: Mapping[str, float]) -> list[str]:
     ['noise 24.8', '5.3 atoms per item', '187 atoms used']
     """
     words = []
+    if "epoch" in values:
+        words.append(f"epoch {values['epoch']:.0f}")
     if "noise_std" in values:
         words.append(f"noise {values['noise_std']:.3g}")
     if "rank" in values:

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from kruskal.errors import whole_number
 from kruskal.gibbs.conv_local import ImageShard, split_images
-from kruskal.gibbs.local import Codes, Shard, split
+from kruskal.gibbs.local import Codes, Shard, split, split_codes
 from kruskal.gibbs.stack import Part, as_stack, cut_stack, mean_square
 from kruskal.patches import Items
 
@@ -38,31 +38,43 @@ class Threads(Generic[S]):
         self.shards = shards
         self.n_shards = len(shards)
         self._waiting: deque[int] = deque()
-        many = self.threads > 1 and self.n_shards > 1
-        self._pool = ThreadPoolExecutor(self.threads - 1) if many else None
+        self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
         self._limits = threadpool_limits(limits=1, user_api="blas")
 
     def map(self, function: Callable[[S], T]) -> list[T]:
         """``function`` of every shard, in the order of the shards."""
-        if self._pool is None:
-            return [function(shard) for shard in self.shards]
+        return self._share(lambda i: function(self.shards[i]), self.n_shards)
+
+    def fold(self, function: Callable[[S, int], None], n_parts: int) -> None:
+        """``function`` of every shard in order and a part, for each of ``n_parts`` parts."""
+
+        def one_part(part: int) -> None:
+            for shard in self.shards:
+                function(shard, part)
+
+        self._share(one_part, n_parts)
+
+    def _share(self, function: Callable[[int], T], n_tasks: int) -> list[T]:
+        """``function`` of 0 .. n_tasks - 1, shared out among the threads."""
+        if self._pool is None or n_tasks == 1:
+            return [function(i) for i in range(n_tasks)]
         results: dict[int, T] = {}
-        self._waiting.extend(range(self.n_shards))
+        self._waiting.extend(range(n_tasks))
 
         def work() -> None:
-            """Take shards as long as there are any: few tasks, and no thread waits for a slower one."""
+            """Take tasks as long as there are any: few futures, and no thread waits for a slower one."""
             while self._waiting:
                 try:
                     i = self._waiting.popleft()
                 except IndexError:  # another thread was faster
                     return
-                results[i] = function(self.shards[i])
+                results[i] = function(i)
 
-        helpers = [self._pool.submit(work) for _ in range(min(self.threads, self.n_shards) - 1)]
+        helpers = [self._pool.submit(work) for _ in range(min(self.threads, n_tasks) - 1)]
         work()
         for helper in helpers:
             helper.result()
-        return [results[i] for i in range(self.n_shards)]
+        return [results[i] for i in range(n_tasks)]
 
     def drain(self) -> None:
         """Wait until no thread works on a shard any more, after `map` was interrupted."""
@@ -89,12 +101,23 @@ class ThreadEngine(Threads[Shard]):
     """Items with sparse codes, in shards."""
 
     def __init__(self, items: Items, threads: int | None = None) -> None:
-        super().__init__(split(items), threads)
+        super().__init__([], threads)
+        self.hold(items, items.n_regions)
+
+    def hold(self, items: Items, n_regions: int, address: int = 0, codes: Codes | None = None) -> None:
+        """Put other items, of an array with ``n_regions`` regions, in the place of those that are held.
+
+        ``address`` is what random numbers know the first of them by. Without ``codes`` no atom is used.
+        """
+        self.shards = split(items, address)
+        self.n_shards = len(self.shards)
         self.n_items = items.n_items
         self.n_observed = sum(shard.n_observed for shard in self.shards)
-        self.region_sizes = np.bincount(items.region, minlength=items.n_regions)
+        self.region_sizes = np.bincount(items.region, minlength=n_regions)
         self.complete = items.complete
         self.dtype = items.flat.dtype
+        if codes is not None:
+            self.put_codes(split_codes(codes, [shard.n_items for shard in self.shards]))
 
     def codes(self) -> tuple[Codes, ...]:
         """The codes of every shard."""

@@ -27,6 +27,11 @@ class CompleteStatistics(NamedTuple):
     code_products: np.ndarray
     data_products: np.ndarray
 
+    @classmethod
+    def zero(cls, n_atoms: int, n_entries: int) -> "CompleteStatistics":
+        """Of no items."""
+        return cls(np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, n_entries)))
+
 
 class BlockStatistics(NamedTuple):
     """Sums over items for atoms first <= k < first + b of a masked sweep.
@@ -43,13 +48,28 @@ class BlockStatistics(NamedTuple):
     products: np.ndarray
 
 
+class AtomTerms(NamedTuple):
+    """What items say of every atom once and for all: sum omega w x~ and sum omega w^2, both (K, P).
+
+    Times gamma_eps these are p and q of (1.2) and (1.1). ``linear`` holds for the other atoms as they were
+    when it was summed.
+    """
+
+    linear: np.ndarray
+    quadratic: np.ndarray
+
+    @classmethod
+    def zero(cls, n_atoms: int, n_entries: int) -> "AtomTerms":
+        """Of no items."""
+        return cls(np.zeros((n_atoms, n_entries)), np.zeros((n_atoms, n_entries)))
+
+
 def complete_statistics(shard: Shard, n_atoms: int) -> CompleteStatistics:
     """C and B of one shard of complete data."""
-    products = np.zeros((n_atoms, n_atoms))
-    data = np.zeros((n_atoms, len(shard.items.offset)))
     items = shard.items
-    _complete(items.flat, items.origin, items.offset, *shard.codes, products, data)
-    return CompleteStatistics(products, data)
+    result = CompleteStatistics.zero(n_atoms, len(items.offset))
+    _complete(items.flat, items.origin, items.offset, *shard.codes, *result)
+    return result
 
 
 @kernel

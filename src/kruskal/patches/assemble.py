@@ -28,6 +28,30 @@ class Slab(NamedTuple):
 
 
 @dataclass(frozen=True)
+class PartialDraw:
+    """One draw of the array that comes together batch by batch: sums as in `Slab` over the items so far."""
+
+    weight: np.ndarray
+    total: np.ndarray
+    square: np.ndarray
+
+    @classmethod
+    def zero(cls, size: int) -> "PartialDraw":
+        """No item yet, for an array of ``size`` entries."""
+        return cls(np.zeros(size), np.zeros(size), np.zeros(size))
+
+    def with_slabs(self, slabs: list[Slab]) -> "PartialDraw":
+        """With the items of further shards, in order."""
+        sums = PartialDraw(self.weight.copy(), self.total.copy(), self.square.copy())
+        for slab in slabs:
+            here = slice(slab.first, slab.first + len(slab.weight))
+            sums.weight[here] += slab.weight
+            sums.total[here] += slab.total
+            sums.square[here] += slab.square
+        return sums
+
+
+@dataclass(frozen=True)
 class RunningMoments:
     """Mean and spread of the reassembled array over the kept draws.
 
@@ -51,18 +75,16 @@ class RunningMoments:
 
     def with_draw(self, slabs: list[Slab]) -> "RunningMoments":
         """The moments with one more draw, given the slabs of all shards in order."""
-        weight, total, square = (np.zeros_like(self.weight) for _ in range(3))
-        for slab in slabs:
-            here = slice(slab.first, slab.first + len(slab.weight))
-            weight[here] += slab.weight
-            total[here] += slab.total
-            square[here] += slab.square
-        off = _ratio(total, weight) - self.mean()
-        together = self.weight + weight
+        return self.with_whole(PartialDraw.zero(len(self.weight)).with_slabs(slabs))
+
+    def with_whole(self, draw: PartialDraw) -> "RunningMoments":
+        """The moments with one more draw, given the sums over all items."""
+        off = _ratio(draw.total, draw.weight) - self.mean()
+        together = self.weight + draw.weight
         share = _ratio(self.weight, together) if self.draws else 0.0
         return RunningMoments(
-            self.draws + 1, together, self.total + total, self.square + square,
-            self.deviation + weight * share * off**2,
+            self.draws + 1, together, self.total + draw.total, self.square + draw.square,
+            self.deviation + draw.weight * share * off**2,
         )  # fmt: skip
 
     def mean(self) -> np.ndarray:

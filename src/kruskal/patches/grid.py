@@ -39,6 +39,11 @@ class Items(NamedTuple):
         return len(self.origin)
 
     @property
+    def size(self) -> int:
+        """Number of entries of the array."""
+        return len(self.flat)
+
+    @property
     def n_regions(self) -> int:
         """Number of regions G."""
         return int(self.region.max()) + 1
@@ -46,6 +51,10 @@ class Items(NamedTuple):
     def part(self, first: int, stop: int) -> "Items":
         """The items first <= n < stop."""
         return self._replace(origin=self.origin[first:stop], region=self.region[first:stop])
+
+    def take(self, chosen: np.ndarray) -> "Items":
+        """The items with these numbers (n,), in their order."""
+        return self._replace(origin=self.origin[chosen], region=self.region[chosen])
 
     @property
     def complete(self) -> bool:

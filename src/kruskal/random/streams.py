@@ -39,6 +39,8 @@ class Stream(IntEnum):
     MAP_CELLS = 51
     MAP_SLABS = 52
     MAP_START = 53
+    BATCHES = 30
+    BATCH_ORDER = 31
 
 
 def check_seed(seed: object) -> int:

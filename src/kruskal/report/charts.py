@@ -85,14 +85,17 @@ def draw_traces(result: Learned) -> Figure | None:
     if not names:
         return None
     burn_in = result.settings.get("burn_in")
-    burn_in = burn_in if isinstance(burn_in, int) else 0
+    per_sweep, unit = result.settings.get("batches", 1), "sweep"
+    if result.settings.get("online"):
+        unit = "visit to a batch"
+    burn_in = burn_in * per_sweep if isinstance(burn_in, int) else 0
     n_sweeps = max(traces[name].size for name in names)
 
     columns = min(_COLUMNS, len(names))
     rows = -(-len(names) // columns)
     width = _LEFT + max(columns, 2) * (_WIDTH + _GAP_ACROSS) - 24
     height = HEADING + 40 + rows * (_HEIGHT + _GAP_DOWN)
-    subtitle = f"One value per sweep, {n_sweeps} sweeps"
+    subtitle = f"One value per {unit}, {n_sweeps} in all"
     if burn_in:
         subtitle += f"; the first {burn_in} (shaded) are the burn-in and not kept"
     figure = new_figure(width, height, "Traces", subtitle)
@@ -104,7 +107,7 @@ def draw_traces(result: Learned) -> Figure | None:
         _draw_trace(axes, name, traces[name], burn_in)
         axes.set_xlim(1, max(n_sweeps, 2))
         if place + columns >= len(names):
-            axes.set_xlabel("Sweep")
+            axes.set_xlabel(unit.capitalize())
     return figure
 
 
