@@ -15,6 +15,7 @@ from kruskal.engines.online import Learned, OnlineChain, learn_batch
 from kruskal.engines.threads import ThreadEngine
 from kruskal.gibbs.usage import UsagePrior
 from kruskal.models import BPFA
+from kruskal.models.base import FactorModel
 from kruskal.models.online import KINDS, PASSES
 from kruskal.patches import Items, cut
 from kruskal.settings import resolve
@@ -112,20 +113,21 @@ def test_a_saved_chain_goes_on_as_if_nothing_had_happened(kind, visits, tmp_path
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("place", ["visit", "expected_items", "traced", "looked_at"])
+@pytest.mark.parametrize("place", ["visit", "expect", "traced", "looked_at"])
 def test_an_interrupted_visit_leaves_no_trace(kind, place, monkeypatch):
     with make_chain(kind, threads=2) as chain:
         go(chain, 7)
         before = chain.now
         copies = [np.copy(leaf) for leaf in leaves(before)]
         with monkeypatch.context() as patch:
-            right = getattr(engine_module, place)
+            home = FactorModel if place == "expect" else engine_module
+            right = getattr(home, place)
 
             def interrupt(*arguments):
                 right(*arguments)
                 raise KeyboardInterrupt
 
-            patch.setattr(engine_module, place, interrupt)
+            patch.setattr(home, place, interrupt)
             with pytest.raises(KeyboardInterrupt):
                 go(chain, 1)
         assert chain.now is before
