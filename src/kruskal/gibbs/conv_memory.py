@@ -10,7 +10,7 @@ what is remembered is multiplied by a factor (1: nothing is forgotten). This is 
 not exact, as former maps are never drawn again.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,11 +39,13 @@ class ConvMemory(NamedTuple):
 
     def faded(self, factor: float) -> "ConvMemory":
         """All sums times ``factor``."""
-        return self._make(part * factor for part in self)
+        parts: Any = (part * factor for part in self)
+        return ConvMemory(*parts)
 
     def plus(self, other: "ConvMemory") -> "ConvMemory":
         """Sums over both."""
-        return self._make(mine + theirs for mine, theirs in zip(self, other))  # type: ignore[operator]
+        parts: Any = [np.add(mine, theirs) for mine, theirs in zip(self, other)]
+        return ConvMemory(*parts)
 
     def lags(self, dictionary: np.ndarray, shape: tuple[int, int, int]) -> LagStatistics:
         """What the draw of the atoms takes, for the atoms (K, P) as they are now."""
