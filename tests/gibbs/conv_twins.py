@@ -64,6 +64,34 @@ def draw_all_maps(world: ConvWorld, seed: int, sweep: int, step: tuple[int, int]
     return world.maps
 
 
+def relocate_all(world: ConvWorld, window: tuple[int, int], seed: int, sweep: int) -> np.ndarray:
+    """New maps: lone non-zeros of an atom in a window at another place of the window, with another value."""
+    sweep += 2**31
+    blocks = ref.blocks_of(world.layout._replace(pooling=window))
+    for n in range(len(world.maps)):
+        for b, cells in enumerate(blocks):
+            block, n_used = n * len(blocks) + b, 0
+            for k in range(world.n_atoms):
+                count = sum(world.maps[n, k, x, y] != 0.0 for _, x, y in cells)
+                if count != 1:
+                    n_used += count
+                    continue
+                flat = [(0, x, y) for _, x, y in cells]  # all places have the log odds of the first cell
+                log_weights, slabs = ref.block_conditional(world, n, k, flat)
+                below = np.cumsum(np.exp(log_weights - np.logaddexp.reduce(log_weights)))
+                u = other_uniform(k, block, sweep, Stream.MAP_CELLS, seed)
+                i = min(int((u >= below).sum()), len(cells) - 1)
+                mean, precision = slabs[i]
+                u, deviation = other_uniform(n_used, block, sweep, Stream.MAP_SLABS, seed), precision**-0.5
+                value = mean + deviation * float(ndtri(u))
+                if world.case.nonnegative:
+                    value = positive_draw(mean, deviation, u)
+                world = ref.without_block(world, n, k, cells)
+                world = world.with_entry("maps", (n, k, *cells[i][1:]), value)
+                n_used += 1
+    return world.maps
+
+
 def draw_all_atoms(world: ConvWorld, entry_noise: np.ndarray, weight_noise: np.ndarray) -> ConvWorld:
     """The world after all atoms were drawn in order, each given the newest value of all others."""
     shape = world.layout.atom_shape

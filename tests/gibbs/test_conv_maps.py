@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from kruskal.gibbs.conv_local import Layout, dense_maps, sparse_maps, split_images
-from kruskal.gibbs.conv_maps import draw_maps, lag_table, tile_rows_for
+from kruskal.gibbs.conv_maps import draw_maps, lag_table, relocate_codes, tile_rows_for
 from kruskal.gibbs.conv_synthesis import correlate_images, synthesise
 from kruskal.gibbs.conv_usage import block_kinds
 from kruskal.gibbs.statistics import sum_in_order
 from tests.gibbs import conv_reference as ref
 from tests.gibbs.conv_reference import ConvCase, make_world
-from tests.gibbs.conv_twins import draw_all_maps, make_shards, model_of
+from tests.gibbs.conv_twins import draw_all_maps, make_shards, model_of, relocate_all
 
 SEED = 11
 WHOLE = 99
@@ -63,6 +63,27 @@ def test_a_scan_over_some_places_leaves_the_others_alone(masked):
         assert parts.counts.sum() == (expected != 0.0).sum()
     np.testing.assert_array_equal(expected[:, :, 1], world.maps[:, :, 1])
     assert (expected[:, :, 0] != world.maps[:, :, 0]).any()
+
+
+@pytest.mark.parametrize("masked, nonnegative", list(product((False, True), (False, True))))
+def test_lone_non_zeros_move_as_their_twin_says(masked, nonnegative):
+    case = ConvCase(masked=masked, nonnegative=nonnegative, image_shape=(8, 7, 2), n_images=3)
+    world = make_world(case)
+    keep = np.random.default_rng(0).random(world.maps.shape) < 0.3
+    world = world.changed(maps=world.maps * keep)
+    for window in ((2, 2), (3, 4)):
+        expected = relocate_all(world, window, SEED, 3)
+        shards, model = make_shards(world), model_of(world)
+        parts = sum_in_order([relocate_codes(s, model, case.layout, window, SEED, 3) for s in shards])
+        maps = np.concatenate([dense_maps(s.maps, case.n_atoms, case.layout.map_shape) for s in shards])
+        np.testing.assert_allclose(maps, expected, rtol=1e-7, atol=1e-9)
+        moved = (expected != 0.0) != (world.maps != 0.0)
+        assert moved.sum() > 5 and (expected != 0.0).sum() == (world.maps != 0.0).sum()
+        new = world.changed(maps=expected)
+        assert parts.squares == pytest.approx((expected**2).sum())
+        assert parts.residual_squares == pytest.approx((new.residual() ** 2).sum())
+        again, _ = draw(shards, model, 4)  # the order of the sampler is kept
+        np.testing.assert_allclose(again, draw_all_maps(new, SEED, 4), rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("pooling, nonnegative", list(product(POOLINGS, (False, True))))

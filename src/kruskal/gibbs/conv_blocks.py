@@ -40,6 +40,24 @@ def is_visited(b, grid_x, grid_y, step):
 
 
 @kernel
+def copy_codes(atom, place, value, begin, end, new_atom, new_place, new_value, filled):
+    """Copy the non-zeros begin <= c < end to ``filled`` and on; returns where they end there."""
+    for c in range(begin, end):
+        new_atom[filled], new_place[filled], new_value[filled] = atom[c], place[c], value[c]
+        filled += 1
+    return filled
+
+
+@kernel
+def same_atom(atom, begin, end):
+    """Where the non-zeros from ``begin`` on that are of one and the same atom end."""
+    stop = begin + 1
+    while stop < end and atom[stop] == atom[begin]:
+        stop += 1
+    return stop
+
+
+@kernel
 def slab_gain(x, nonnegative):
     """x^2 / 2, plus log(2 Phi(x)) for non-negative slabs."""
     return log_half_mass(x) if nonnegative else 0.5 * x * x

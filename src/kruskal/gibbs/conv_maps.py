@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kruskal.gibbs.conv_blocks import log_totals
-from kruskal.gibbs.conv_local import ImageShard, Layout, Maps
+from kruskal.gibbs.conv_local import ImageShard, Layout, Maps, in_order
 from kruskal.gibbs.conv_maps_complete import sweep_complete
 from kruskal.gibbs.conv_maps_masked import sweep_masked
 from kruskal.gibbs.pairs import padded
@@ -34,6 +34,7 @@ class MapModel(NamedTuple):
     code_precision, noise_precision : gamma_s, gamma_eps;  nonnegative : whether slabs are cut off at 0
     layout : `Layout.numbers`;  tile_rows : block rows per tile (complete data)
     step : only every so many-th block along x and y is visited, the others stay as they are
+    relocate : whether only the places and values of lone non-zeros are drawn, see `relocate_codes`
     """
 
     dictionary: np.ndarray
@@ -47,6 +48,7 @@ class MapModel(NamedTuple):
     layout: tuple[int, ...]
     tile_rows: int
     step: tuple[int, int]
+    relocate: bool = False
 
 
 class MapDraw(NamedTuple):
@@ -55,6 +57,13 @@ class MapDraw(NamedTuple):
     counts: np.ndarray  # (K, cells) number of blocks whose non-zero is at each cell
     squares: float  # sum of W^2
     residual_squares: float  # sum over observed entries of (x - D * W)^2
+
+
+class RelocationDraw(NamedTuple):
+    """What one shard reports after moving non-zeros; as in `MapDraw`, without the counts."""
+
+    squares: float
+    residual_squares: float
 
 
 def map_model(
@@ -84,6 +93,7 @@ def tile_rows_for(layout: Layout, changes: float) -> int:
 
 
 _SHARE = 0.5
+_RELOCATION = 2**31  # added to the number of the sweep, so that other random numbers are used
 
 
 def lag_table(dictionary: np.ndarray, layout: Layout, tile_rows: int) -> np.ndarray:
@@ -108,7 +118,34 @@ def lag_table(dictionary: np.ndarray, layout: Layout, tile_rows: int) -> np.ndar
 
 def draw_maps(shard: ImageShard, model: MapModel, seed: int, sweep: int) -> MapDraw:
     """Draw the maps of every image of a shard; replaces ``shard.maps``."""
-    old = shard.maps
+    shard.maps, squares = _redraw(shard, shard.maps, model, seed, sweep)
+    return MapDraw(count_cells(shard.maps, model), _sum_squares(shard.maps), squares)
+
+
+def relocate_codes(
+    shard: ImageShard, model: MapModel, layout: Layout, window: tuple[int, int], seed: int, sweep: int
+) -> RelocationDraw:
+    """Move non-zeros to places nearby, for maps without pooling; replaces ``shard.maps``.
+
+    Maps are cut into windows. Where an atom has exactly one non-zero in a window, its place within the window
+    and its value are drawn anew, given that there is one: all places have the same prior, so this is the draw
+    of a block that is on. One by one, a non-zero could only go and another come.
+    """
+    windows = layout._replace(pooling=window)
+    n_atoms, n_cells = len(model.dictionary), windows.n_cells
+    complete = model.table.size > 0
+    model = model._replace(
+        table=lag_table(model.dictionary, windows, 1) if complete else model.table,
+        log_odds=np.zeros((n_atoms, n_cells)), totals=np.full(n_atoms, -np.inf), layout=windows.numbers,
+        tile_rows=1, step=(1, 1), relocate=True,
+    )  # fmt: skip
+    maps, squares = _redraw(shard, in_order(shard.maps, windows), model, seed, sweep + _RELOCATION)
+    shard.maps = in_order(maps, layout)
+    return RelocationDraw(_sum_squares(maps), squares)
+
+
+def _redraw(shard: ImageShard, old: Maps, model: MapModel, seed: int, sweep: int) -> tuple[Maps, float]:
+    """New maps and the sum of squared residuals."""
     n_atoms = len(model.dictionary)
     capacity = len(old.atom) + len(old.atom) // 4 + 32 * shard.n_images + n_atoms
     draw = sweep_complete if shard.complete else sweep_masked
@@ -124,9 +161,11 @@ def draw_maps(shard: ImageShard, model: MapModel, seed: int, sweep: int) -> MapD
             break
         capacity *= 2  # the buffer was too small; the same random numbers give the same maps again
     filled = int(start[-1])
-    shard.maps = Maps(start, atom[:filled].copy(), place[:filled].copy(), value[:filled].copy())
-    slab_squares = float(np.square(shard.maps.value, dtype=np.float64).sum())
-    return MapDraw(count_cells(shard.maps, model), slab_squares, squares)
+    return Maps(start, atom[:filled].copy(), place[:filled].copy(), value[:filled].copy()), squares
+
+
+def _sum_squares(maps: Maps) -> float:
+    return float(np.square(maps.value, dtype=np.float64).sum())
 
 
 def count_cells(maps: Maps, model: MapModel) -> np.ndarray:

@@ -14,7 +14,16 @@ import math
 
 import numpy as np
 
-from kruskal.gibbs.conv_blocks import MAP_CODES, draw_cell, draw_value, is_visited, log_sum, slab_gain
+from kruskal.gibbs.conv_blocks import (
+    MAP_CODES,
+    copy_codes,
+    draw_cell,
+    draw_value,
+    is_visited,
+    log_sum,
+    same_atom,
+    slab_gain,
+)
 from kruskal.gibbs.conv_synthesis import gather_patches, subtract_atom, subtract_maps
 from kruskal.gibbs.pairs import (
     NEVER,
@@ -34,7 +43,7 @@ _CHUNK = 512  # rows of a matrix product, if whole images are tiles
 def sweep_complete(
     images, observed, code_start, code_atom, code_place, code_value,
     dictionary, columns, table, log_odds, totals, gamma_s, gamma_eps, nonnegative, layout, tile_rows, step,
-    address, new_start, new_atom, new_place, new_value,
+    relocate, address, new_start, new_atom, new_place, new_value,
 ):  # fmt: skip
     """Draw the maps of a shard; returns the sum of squared residuals, or -1 when the buffer is too small."""
     _, _, _, n_rows, n_columns, p_x, p_y = layout
@@ -94,12 +103,24 @@ def sweep_complete(
                     left = (b % grid_y) * p_y
                     upper = (b // grid_y) * p_x
                     height, width = min(p_x, n_rows - upper), min(p_y, n_columns - left)
+                    block_end = c
+                    while block_end < codes_end and _inside(
+                        code_place[block_end], n_columns, upper, left, height, width
+                    ):
+                        block_end += 1
                     if not is_visited(b, grid_x, grid_y, step):
-                        while c < codes_end and _inside(code_place[c], n_columns, upper, left, height, width):
-                            new_atom[filled], new_place[filled] = code_atom[c], code_place[c]
-                            new_value[filled] = code_value[c]
-                            filled += 1
-                            c += 1
+                        filled = copy_codes(
+                            code_atom,
+                            code_place,
+                            code_value,
+                            c,
+                            block_end,
+                            new_atom,
+                            new_place,
+                            new_value,
+                            filled,
+                        )
+                        c = block_end
                         continue
                     block = (first_image + n) * n_blocks + b
                     line = (n * n_blocks + b) % WORDS_AHEAD
@@ -111,12 +132,8 @@ def sweep_complete(
                     for k in range(n_padded):
                         log_uniform = np.float32(uniform_bits[k]) * BITS_TO_LOG - LOG_OFFSET
                         bar[k] = slope[k] * log_uniform + level[k]
-                    block_end = c
-                    while block_end < codes_end and _inside(
-                        code_place[block_end], n_columns, upper, left, height, width
-                    ):
-                        bar[code_atom[block_end]] = NEVER
-                        block_end += 1
+                    for i in range(c, block_end):
+                        bar[code_atom[i]] = NEVER
                     _set_merits(correlations, corner, n_columns, height, width, nonnegative, bar, merit)
                     first_filled = filled
                     k = -1
@@ -125,6 +142,14 @@ def sweep_complete(
                         k = next_positive(merit, k + 1, in_use)
                         if k == n_padded:
                             break
+                        if relocate and same_atom(code_atom, c, block_end) > c + 1:
+                            several = same_atom(code_atom, c, block_end)
+                            filled = copy_codes(
+                                code_atom, code_place, code_value, c, several, new_atom, new_place, new_value,
+                                filled,
+                            )  # fmt: skip
+                            c = several
+                            continue
                         old, old_x, old_y = 0.0, upper, left
                         if k == in_use:
                             old = float(code_value[c])
@@ -145,7 +170,7 @@ def sweep_complete(
                         total = log_sum(log_weights)
                         drawn[0] = 0
                         new_x, new_y = upper, left
-                        if is_on(words[line, k], total, k, block, address):
+                        if relocate or is_on(words[line, k], total, k, block, address):
                             g = draw_cell(log_weights, total, k, block, address)
                             new_x, new_y = upper + g // p_y, left + g % p_y
                             drawn[0] = draw_value(

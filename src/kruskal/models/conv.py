@@ -19,7 +19,7 @@ from kruskal.errors import InputError
 from kruskal.gibbs.atoms import AtomNoise
 from kruskal.gibbs.conv_atoms import ConvAtoms, draw_atom_masked, draw_atoms_lags
 from kruskal.gibbs.conv_local import ImageShard, Layout
-from kruskal.gibbs.conv_maps import MapDraw, draw_maps, map_model, tile_rows_for
+from kruskal.gibbs.conv_maps import MapDraw, draw_maps, map_model, relocate_codes, tile_rows_for
 from kruskal.gibbs.conv_statistics import lag_block_size, lag_statistics, masked_statistics
 from kruskal.gibbs.conv_usage import BlockKind, block_kinds, draw_map_usage
 from kruskal.gibbs.precision import GammaPrior, draw_precision
@@ -89,6 +89,7 @@ class ConvModel:
     noise_precision : a fixed gamma_eps, or None to learn it
     delay : sweeps in which shrinkage is not learned
     scan : sweeps after which the grid of places that are visited becomes twice as fine; 0: all from the start
+    relocate : whether non-zeros also move to places nearby (without pooling; with it they do so anyway)
     """
 
     image_shape: tuple[int, int, int]
@@ -103,6 +104,7 @@ class ConvModel:
     noise_precision: float | None = None
     delay: int = 5
     scan: int = 3
+    relocate: bool = True
     layout: Layout = field(init=False, repr=False, compare=False)
     kinds: list[BlockKind] = field(init=False, repr=False, compare=False)
 
@@ -158,7 +160,14 @@ class ConvModel:
             self.layout, engine.dtype, engine.complete, tile_rows_for(self.layout, changes),
             step or self.scan_step(number),
         )  # fmt: skip
-        return sum_in_order(engine.map(partial(draw_maps, model=model, seed=seed, sweep=number)))
+        drawn = sum_in_order(engine.map(partial(draw_maps, model=model, seed=seed, sweep=number)))
+        if self.relocate and self.layout.n_cells == 1 and min(self.layout.map_shape) > 1:
+            side = 2 + number % 3  # windows of other sizes have other borders
+            visit = partial(
+                relocate_codes, model=model, layout=self.layout, window=(side, side), seed=seed, sweep=number
+            )
+            drawn = MapDraw(drawn.counts, *sum_in_order(engine.map(visit)))
+        return drawn
 
     def scan_step(self, number: int) -> tuple[int, int]:
         """Which blocks a sweep visits: every one, and at first only some, as long as atoms do not overlap.
