@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.gibbs.statistics import BlockStatistics, CompleteStatistics
+from kruskal.gibbs.statistics import BlockStatistics, CompleteStatistics, pair_index
 from kruskal.kernel import kernel
 from kruskal.tensor.kruskal import compose_atom
 
@@ -136,7 +136,7 @@ def _sweep_block(
         for i in range(n_entries):
             change[a, i] += atom[i]
         for later in range(a + 1, size):
-            product = products[a, later]
+            product = products[pair_index(a, later, size)]
             correlation = correlations[later]
             for i in range(n_entries):
                 correlation[i] -= change[a, i] * product[i]

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kruskal.kernel import kernel
+
 OPINION_SHARE = 0.4
 """How much of the spread of overlapping items counts as uncertainty of their average."""
 
@@ -51,19 +53,12 @@ class RunningMoments:
 
     def with_draw(self, slabs: list[Slab]) -> "RunningMoments":
         """The moments with one more draw, given the slabs of all shards in order."""
-        weight, total, square = (np.zeros_like(self.weight) for _ in range(3))
+        drawn = np.zeros((3, len(self.weight)))
         for slab in slabs:
-            here = slice(slab.first, slab.first + len(slab.weight))
-            weight[here] += slab.weight
-            total[here] += slab.total
-            square[here] += slab.square
-        off = _ratio(total, weight) - self.mean()
-        together = self.weight + weight
-        share = _ratio(self.weight, together) if self.draws else 0.0
-        return RunningMoments(
-            self.draws + 1, together, self.total + total, self.square + square,
-            self.deviation + weight * share * off**2,
-        )  # fmt: skip
+            drawn[:, slab.first : slab.first + len(slab.weight)] += slab[1:]
+        after = np.empty((4, len(self.weight)))
+        _add_draw(self.weight, self.total, self.square, self.deviation, drawn, after)
+        return RunningMoments(self.draws + 1, *after)
 
     def mean(self) -> np.ndarray:
         """(size,) the estimate: average over draws and items, weighted by precision; 0 where no item is."""
@@ -84,6 +79,20 @@ class RunningMoments:
         average = self.draw_variance()
         spread = np.maximum(_ratio(self.square, self.weight) - self.mean() ** 2 - average, 0.0)
         return average + OPINION_SHARE * spread
+
+
+@kernel
+def _add_draw(weight, total, square, deviation, drawn, after):
+    """Add the sums ``drawn`` (3, size) of one draw; ``after`` (4, size) are the new moments."""
+    for i in range(weight.shape[0]):
+        together = weight[i] + drawn[0, i]
+        after[0, i] = together
+        after[1, i] = total[i] + drawn[1, i]
+        after[2, i] = square[i] + drawn[2, i]
+        after[3, i] = deviation[i]
+        if drawn[0, i] > 0.0 and weight[i] > 0.0:
+            off = drawn[1, i] / drawn[0, i] - total[i] / weight[i]
+            after[3, i] += drawn[0, i] * (weight[i] / together) * off * off
 
 
 def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
