@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kruskal.gibbs.pair_sums import PairStatistics, pair_row
-from kruskal.gibbs.statistics import AtomTerms, BlockStatistics, CompleteStatistics
+from kruskal.gibbs.statistics import AtomTerms, BlockStatistics, CompleteStatistics, pair_index
 from kruskal.kernel import kernel
 from kruskal.tensor.kruskal import compose_atom
 
@@ -179,7 +179,7 @@ def _sweep_block(
         for i in range(n_entries):
             change[a, i] += atom[i]
         for later in range(a + 1, size):
-            product = products[a, later]
+            product = products[pair_index(a, later, size)]
             correlation = correlations[later]
             for i in range(n_entries):
                 correlation[i] -= change[a, i] * product[i]

@@ -39,12 +39,12 @@ class ConvMemory(NamedTuple):
 
     def faded(self, factor: float) -> "ConvMemory":
         """All sums times ``factor``."""
-        parts: Any = (part * factor for part in self)
+        parts: list[Any] = [part * factor for part in self]
         return ConvMemory(*parts)
 
     def plus(self, other: "ConvMemory") -> "ConvMemory":
         """Sums over both."""
-        parts: Any = [np.add(mine, theirs) for mine, theirs in zip(self, other)]
+        parts: list[Any] = [sum(pair) for pair in zip(self, other)]
         return ConvMemory(*parts)
 
     def lags(self, dictionary: np.ndarray, shape: tuple[int, int, int]) -> LagStatistics:

@@ -60,7 +60,7 @@ def draw_slabs(shard: Shard, model: CodeModel, seed: int, sweep: int) -> SlabDra
     squares = _draw(
         items.flat, items.origin, items.offset, shard.entry_start, shard.entry, codes.start, codes.atom,
         model.dictionary, model.products, model.code_precision, model.noise_precision,
-        (*key_of(seed), sweep, shard.first), _most_active(codes), value, shard.residual,
+        (*key_of(seed), sweep, shard.first), _most_active(codes.start), value, shard.residual,
     )  # fmt: skip
     shard.codes = Codes(codes.start, codes.atom, value)
     return SlabDraw(sum_squares(shard.codes, len(model.dictionary)), squares)
@@ -81,14 +81,18 @@ def expect_items(
     weight, total, square = np.zeros(size), np.zeros(size), np.zeros(size)
     _expect(
         items.flat, items.origin, items.offset, shard.entry_start, shard.entry, codes.start, codes.atom,
-        dictionary, products, code_precision, noise_precision, _most_active(codes), first,
+        dictionary, products, code_precision, noise_precision, _most_active(codes.start), first,
         weight, total, square,
     )  # fmt: skip
     return Slab(first, weight, total, square)
 
 
-def _most_active(codes: Codes) -> int:
-    return int(np.diff(codes.start).max(initial=0))
+@kernel
+def _most_active(code_start):
+    most = 0
+    for n in range(code_start.shape[0] - 1):
+        most = max(most, code_start[n + 1] - code_start[n])
+    return most
 
 
 @kernel
