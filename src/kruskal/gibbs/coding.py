@@ -84,25 +84,30 @@ class Coded(NamedTuple):
 
 
 def code_shard(shard: Shard, model: CodeModel, plan: CodingPlan, with_variance: bool = False) -> Coded:
-    """Posterior means of the codes of every item of a shard, from ``plan.sweeps`` sweeps each.
+    """Posterior means of the codes of every item of a shard.
 
     ``model`` holds one region; the codes and the residual of the shard are neither used nor changed.
     """
     items = shard.items
-    capacity = 16 * shard.n_items + len(model.dictionary)
+    start, done = np.zeros(shard.n_items + 1, np.int64), 0
+    atom, value = np.empty(0, np.uint16), np.empty(0, items.flat.dtype)
     variance = np.zeros((shard.n_items, len(items.offset)) if with_variance else (0, 0))
-    while True:
-        start = np.zeros(shard.n_items + 1, np.int64)
-        atom = np.empty(capacity, np.uint16)
-        value = np.empty(capacity, items.flat.dtype)
-        filled = _code(
+    while done < shard.n_items:
+        room = len(atom) + 16 * shard.n_items + len(model.dictionary)
+        atom, value = _resized(atom, room), _resized(value, room)
+        done = _code(
             items.flat, items.origin, items.offset, shard.entry_start, shard.entry, *model, key_of(plan.seed),
-            plan.first_noise_precision, plan.chains, plan.sweeps, plan.burn_in, start, atom, value, variance,
+            plan.first_noise_precision, plan.chains, plan.sweeps, plan.burn_in, done, start, atom, value,
+            variance,
         )  # fmt: skip
-        if filled >= 0:
-            break
-        capacity *= 2  # the buffer was too small; the same random numbers give the same codes again
+    filled = int(start[-1])
     return Coded(Codes(start, atom[:filled].copy(), value[:filled].copy()), variance)
+
+
+def _resized(array: np.ndarray, size: int) -> np.ndarray:
+    result = np.empty(size, array.dtype)
+    result[: len(array)] = array
+    return result
 
 
 @kernel
@@ -123,9 +128,9 @@ def _wider(square):
 @kernel
 def _code(
     flat, origin, offset, entry_start, entry, dictionary, columns, gram, log_odds, gamma_s, gamma_eps,
-    products, key, first_gamma, chains, sweeps, burn_in, start, atom, value, variance,
+    products, key, first_gamma, chains, sweeps, burn_in, first, start, atom, value, variance,
 ):  # fmt: skip
-    """Code all items; returns the number of codes, or -1 when the buffer is too small."""
+    """Code the items from ``first`` on, as far as there is room for their codes; returns where it stopped."""
     complete = entry_start.shape[0] == 1
     (n_atoms, n_entries), n_padded = dictionary.shape, columns.shape[1]
     level = np.full(n_padded, NEVER)
@@ -155,14 +160,14 @@ def _code(
     old, new = np.empty(n_atoms, np.int64), np.empty(n_atoms, np.int64)  # slots in use, atoms ascending
     slab, noise = np.zeros(n_atoms), np.empty(n_atoms)
     factor, mean = np.empty((_ROOM, _ROOM)), np.empty(n_atoms)
-    filled = 0
-    for n in range(origin.shape[0]):
+    for n in range(first, origin.shape[0]):
+        filled = start[n]
         if filled + n_atoms > atom.shape[0]:
-            return -1
+            return n
         seen = gather(flat, origin[n], offset, entry_start, entry, n, complete, place, data)
         item, high = fingerprint(place, data, seen, single, bits)
         key_0, key_1 = key[0] ^ high, key[1]
-        if not complete or n == 0:
+        if not complete or n == first:
             sum_energies(columns, place, 0, seen, energy)
         correlate(columns, place, 0, seen, data, 0, n_padded, whole)
         n_slots = n_old = 0
@@ -221,8 +226,8 @@ def _code(
                 factor = np.empty((2 * n_new, 2 * n_new))
             keep = sweep >= burn_in
             draw_jointly(
-                new, n_new, slot_atom, table, linear_of, complete, gamma_s, gamma, noise, keep, factor,
-                slab, mean,
+                new, n_new, slot_atom, table, pieces, seen, linear_of, complete, gamma_s, gamma, noise, keep,
+                factor, slab, mean,
             )  # fmt: skip
             if keep:
                 add_moments(new, n_new, factor, mean, variance.shape[0] > 0, total, second)
@@ -240,4 +245,4 @@ def _code(
             total[slot] = 0.0
             slot_of[slot_atom[slot]] = -1
         start[n + 1] = filled
-    return filled
+    return origin.shape[0]

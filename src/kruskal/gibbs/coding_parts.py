@@ -104,7 +104,7 @@ def new_slot(
     k, slot, dictionary, columns, place, data, seen, complete, slot_of, slot_atom, rows, pieces, piece, row,
     table, linear_of,
 ):  # fmt: skip
-    """Make room for atom k: its observed entries, its row g_k, its products with the atoms before it."""
+    """Make room for atom k: its observed entries, its row g_k; its products come when they are needed."""
     slot_of[k], slot_atom[slot] = slot, k
     linear = 0.0
     for j in range(seen):
@@ -119,22 +119,32 @@ def new_slot(
     for j in range(seen):
         pieces[slot, j] = piece[j]
     for other in range(slot + 1):
-        product = 0.0
+        table[slot, other] = table[other, slot] = math.nan
+
+
+@kernel
+def _product(table, pieces, line, other, seen):
+    """The product of the observed entries of two atoms, in double precision; nan stands for not known yet."""
+    value = table[line, other]
+    if math.isnan(value):
+        value = 0.0
         for j in range(seen):
-            product += float(piece[j]) * float(pieces[other, j])
-        table[slot, other] = table[other, slot] = product
+            value += float(pieces[line, j]) * float(pieces[other, j])
+        table[line, other] = table[other, line] = value
+    return value
 
 
 @kernel
 def draw_jointly(
-    used, n_used, slot_atom, table, linear_of, complete, gamma_s, gamma_eps, noise, keep, factor, slab, mean
-):
+    used, n_used, slot_atom, table, pieces, seen, linear_of, complete, gamma_s, gamma_eps, noise, keep,
+    factor, slab, mean,
+):  # fmt: skip
     """All s of the atoms in use, (2.1), with Lambda = L L^T in ``factor``; their mean too, if it is kept."""
     for a in range(n_used):
         line = slot_atom[used[a]] if complete else used[a]
         for b in range(a + 1):
             other = slot_atom[used[b]] if complete else used[b]
-            value = gamma_eps * table[line, other]
+            value = gamma_eps * _product(table, pieces, line, other, seen)
             for c in range(b):
                 value -= factor[a, c] * factor[b, c]
             if b < a:
