@@ -44,8 +44,8 @@ class ConvMemory(NamedTuple):
 
     def plus(self, other: "ConvMemory") -> "ConvMemory":
         """Sums over both."""
-        parts: Any = [np.add(mine, theirs) for mine, theirs in zip(self, other)]
-        return ConvMemory(*parts)
+        mine: tuple[Any, ...] = self
+        return ConvMemory(*(one + another for one, another in zip(mine, other)))
 
     def lags(self, dictionary: np.ndarray, shape: tuple[int, int, int]) -> LagStatistics:
         """What the draw of the atoms takes, for the atoms (K, P) as they are now."""

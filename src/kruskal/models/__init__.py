@@ -3,8 +3,9 @@
 from kruskal.models.base import Engine, Global, Model, SweepReport
 from kruskal.models.bpfa import BPFA
 from kruskal.models.cfa import CFA, CKFA
-from kruskal.models.conv import ConvGlobal, ConvModel, ConvReport, ImageEngine
+from kruskal.models.conv import ConvModel
 from kruskal.models.conv_online import sweep_batch
+from kruskal.models.conv_state import ConvGlobal, ConvReport, ImageEngine
 from kruskal.models.kfa import KFA
 
 __all__ = [
