@@ -22,14 +22,18 @@ from tests.gibbs.geweke import BATCH, Ranks, describe
 
 SMALL: dict[str, Any] = {"image_shape": (4, 3, 2), "atom_size": (2, 2), "n_atoms": 2, "n_images": 2}
 """Maps of 3x2 places: atoms overlap, and blocks of 2x2 are partial at the bottom."""
+MOVING = SMALL | {"image_shape": (5, 5, 1)}
+"""Maps of 4x4 places, in which non-zeros are also moved."""
 SETTINGS = {
     "cfa": ConvCase(**SMALL),
+    "cfa-moving": ConvCase(**MOVING),
+    "ckfa-moving-masked": ConvCase(rank=1, masked=True, **MOVING),
     "cfa-masked": ConvCase(masked=True, **SMALL),
     "ckfa": ConvCase(rank=2, **SMALL),
     "ckfa-masked": ConvCase(rank=2, masked=True, **SMALL),
     "cfa-pooling": ConvCase(pooling=(2, 2), **SMALL),
     "ckfa-pooling-masked": ConvCase(rank=1, pooling=(2, 2), masked=True, **SMALL),
-    "cfa-positive": ConvCase(nonnegative=True, **SMALL),
+    "cfa-positive": ConvCase(nonnegative=True, **MOVING),
     "ckfa-positive-pooling": ConvCase(rank=2, nonnegative=True, pooling=(2, 1), **SMALL),
     "cfa-positive-masked": ConvCase(nonnegative=True, masked=True, pooling=(1, 2), **SMALL),
 }

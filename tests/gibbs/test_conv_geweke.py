@@ -1,6 +1,6 @@
 """Geweke's joint distribution test of whole sweeps of CFA and CKFA: complete, masked, pooled, non-negative.
 
-KRUSKAL_GEWEKE_SWEEPS sets the number of sweeps (a tenth of it is made here); `python -m
+KRUSKAL_GEWEKE_SWEEPS sets the number of sweeps (a twelfth of it is made here); `python -m
 tests.gibbs.conv_geweke` runs one of them alone.
 """
 
@@ -13,7 +13,7 @@ from kruskal.gibbs import conv_usage
 from kruskal.models import conv
 from tests.gibbs.conv_geweke import SETTINGS, describe, z_scores
 
-SWEEPS = int(os.environ.get("KRUSKAL_GEWEKE_SWEEPS", "16000")) // 10
+SWEEPS = int(os.environ.get("KRUSKAL_GEWEKE_SWEEPS", "16000")) // 12
 LIMIT = 4.0
 
 

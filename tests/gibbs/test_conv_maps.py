@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kruskal.gibbs.conv_local import Layout, dense_maps, sparse_maps, split_images
-from kruskal.gibbs.conv_maps import draw_maps, lag_table, relocate_codes, tile_rows_for
+from kruskal.gibbs.conv_maps import draw_maps, lag_table, relocate_codes, relocation_model, tile_rows_for
 from kruskal.gibbs.conv_synthesis import correlate_images, synthesise
 from kruskal.gibbs.conv_usage import block_kinds
 from kruskal.gibbs.statistics import sum_in_order
@@ -74,7 +74,8 @@ def test_lone_non_zeros_move_as_their_twin_says(masked, nonnegative):
     for window in ((2, 2), (3, 4)):
         expected = relocate_all(world, window, SEED, 3)
         shards, model = make_shards(world), model_of(world)
-        parts = sum_in_order([relocate_codes(s, model, case.layout, window, SEED, 3) for s in shards])
+        moving = relocation_model(model, case.layout, window)
+        parts = sum_in_order([relocate_codes(s, *moving, SEED, 3) for s in shards])
         maps = np.concatenate([dense_maps(s.maps, case.n_atoms, case.layout.map_shape) for s in shards])
         np.testing.assert_allclose(maps, expected, rtol=1e-7, atol=1e-9)
         moved = (expected != 0.0) != (world.maps != 0.0)
@@ -163,10 +164,10 @@ def test_table_of_lags():
     assert not table[..., 3:].any()
 
 
-def test_sparse_images_are_one_tile_and_dense_ones_are_not():
-    layout = Layout((28, 28, 1), (8, 8), (3, 3))
-    assert tile_rows_for(layout, 1.0) == 7
-    assert tile_rows_for(layout, 1000.0) == 1
+def test_small_maps_are_one_tile():
+    assert tile_rows_for(Layout((28, 28, 1), (8, 8), (3, 3))) == 1
+    assert tile_rows_for(Layout((7, 7, 36), (6, 6), (1, 1))) == 2
+    assert tile_rows_for(Layout((20, 10, 1), (5, 5), (2, 2))) == 3
 
 
 def test_kinds_of_blocks():

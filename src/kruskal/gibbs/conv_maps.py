@@ -9,7 +9,6 @@ and then as in `kruskal.gibbs.codes`, block by block: see `kruskal.gibbs.conv_bl
 given the atoms. Within an image blocks and atoms are visited one after the other in a fixed order.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -81,19 +80,13 @@ def map_model(
     )  # fmt: skip
 
 
-def tile_rows_for(layout: Layout, changes: float) -> int:
-    """Block rows per tile, given about how many non-zeros an image has: whole images while that is cheaper.
-
-    A change costs the places within its reach times the atoms, a tile of one row fewer places and a smaller
-    matrix product; the share below was measured.
-    """
-    reach = math.prod(min(2 * m - 1, h) for m, h in zip(layout.atom_size, layout.map_shape))
-    products = math.prod(layout.map_shape) * math.prod(layout.atom_shape)
-    return layout.grid[0] if changes * reach < _SHARE * products else 1
-
-
-_SHARE = 0.5
+_TILE_PLACES = 32  # fewer make thin matrix products, more make more to propagate
 _RELOCATION = 2**31  # added to the number of the sweep, so that other random numbers are used
+
+
+def tile_rows_for(layout: Layout) -> int:
+    """Block rows per tile: one, or more if a row has few places."""
+    return min(layout.grid[0], -(-_TILE_PLACES // (layout.pooling[0] * layout.map_shape[1])))
 
 
 def lag_table(dictionary: np.ndarray, layout: Layout, tile_rows: int) -> np.ndarray:
@@ -122,25 +115,29 @@ def draw_maps(shard: ImageShard, model: MapModel, seed: int, sweep: int) -> MapD
     return MapDraw(count_cells(shard.maps, model), _sum_squares(shard.maps), squares)
 
 
+def relocation_model(model: MapModel, layout: Layout, window: tuple[int, int]) -> tuple[MapModel, Layout]:
+    """What `relocate_codes` takes to move non-zeros within windows of maps without pooling."""
+    windows = layout._replace(pooling=window)
+    n_atoms, tile_rows = len(model.dictionary), tile_rows_for(windows)
+    table = lag_table(model.dictionary, windows, tile_rows) if model.table.size > 0 else model.table
+    moving = model._replace(
+        table=table, log_odds=np.zeros((n_atoms, windows.n_cells)), totals=np.full(n_atoms, -np.inf),
+        layout=windows.numbers, tile_rows=tile_rows, step=(1, 1), relocate=True,
+    )  # fmt: skip
+    return moving, windows
+
+
 def relocate_codes(
-    shard: ImageShard, model: MapModel, layout: Layout, window: tuple[int, int], seed: int, sweep: int
+    shard: ImageShard, model: MapModel, windows: Layout, seed: int, sweep: int
 ) -> RelocationDraw:
-    """Move non-zeros to places nearby, for maps without pooling; replaces ``shard.maps``.
+    """Move non-zeros of maps without pooling to places nearby; replaces ``shard.maps``.
 
     Maps are cut into windows. Where an atom has exactly one non-zero in a window, its place within the window
     and its value are drawn anew, given that there is one: all places have the same prior, so this is the draw
     of a block that is on. One by one, a non-zero could only go and another come.
     """
-    windows = layout._replace(pooling=window)
-    n_atoms, n_cells = len(model.dictionary), windows.n_cells
-    complete = model.table.size > 0
-    model = model._replace(
-        table=lag_table(model.dictionary, windows, 1) if complete else model.table,
-        log_odds=np.zeros((n_atoms, n_cells)), totals=np.full(n_atoms, -np.inf), layout=windows.numbers,
-        tile_rows=1, step=(1, 1), relocate=True,
-    )  # fmt: skip
     maps, squares = _redraw(shard, in_order(shard.maps, windows), model, seed, sweep + _RELOCATION)
-    shard.maps = in_order(maps, layout)
+    shard.maps = in_order(maps, windows._replace(pooling=(1, 1)))
     return RelocationDraw(_sum_squares(maps), squares)
 
 

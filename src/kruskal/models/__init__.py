@@ -3,8 +3,9 @@
 from kruskal.models.base import FIRST_NOISE_PRECISION
 from kruskal.models.bpfa import BPFA
 from kruskal.models.cfa import CFA, CKFA
-from kruskal.models.conv import ConvGlobal, ConvModel, ConvReport, ImageEngine
+from kruskal.models.conv import ConvModel
 from kruskal.models.conv_online import sweep_batch
+from kruskal.models.conv_state import ConvGlobal, ConvReport, ImageEngine
 from kruskal.models.kfa import KFA
 from kruskal.models.mgp_cp import MGPCPModel
 from kruskal.models.protocol import Engine, Global, Model, SweepReport

@@ -8,70 +8,32 @@ and touches images only through ``engine.map``.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
 from kruskal.errors import InputError
 from kruskal.gibbs.atoms import AtomNoise
 from kruskal.gibbs.conv_atoms import ConvAtoms, draw_atom_masked, draw_atoms_lags
-from kruskal.gibbs.conv_local import ImageShard, Layout
-from kruskal.gibbs.conv_maps import MapDraw, draw_maps, map_model, relocate_codes, tile_rows_for
+from kruskal.gibbs.conv_local import Layout
+from kruskal.gibbs.conv_maps import (
+    MapDraw,
+    draw_maps,
+    map_model,
+    relocate_codes,
+    relocation_model,
+    tile_rows_for,
+)
 from kruskal.gibbs.conv_statistics import lag_block_size, lag_statistics, masked_statistics
 from kruskal.gibbs.conv_usage import BlockKind, block_kinds, draw_map_usage
 from kruskal.gibbs.precision import GammaPrior, draw_precision
 from kruskal.gibbs.statistics import sum_in_order
 from kruskal.gibbs.usage import UsagePrior
 from kruskal.models.base import VAGUE
+from kruskal.models.conv_state import ConvGlobal, ConvReport, ImageEngine
 from kruskal.random import Stream, generator
-
-T = TypeVar("T")
-
-
-class ConvGlobal(NamedTuple):
-    """The state that exists once. CFA has R = 0.
-
-    Attributes
-    ----------
-    dictionary : (K, P) atoms, P = m_x m_y C
-    weights : (K, R) lambda;  factors : (K, m_x + m_y + C, R) u;  log_delta : (K, R);  alpha : float
-    log_odds : (K, cells) log theta_g / theta_0 of the cells of a pooling block
-    code_precision : gamma_s;  noise_precision : gamma_eps
-    """
-
-    dictionary: np.ndarray
-    weights: np.ndarray
-    factors: np.ndarray
-    log_delta: np.ndarray
-    alpha: float
-    log_odds: np.ndarray
-    code_precision: float
-    noise_precision: float
-
-
-class ConvReport(NamedTuple):
-    """What a sweep tells of itself."""
-
-    counts: np.ndarray  # (K, cells) non-zeros of each atom by their cell
-    residual_squares: float
-    active_per_image: float
-
-
-class ImageEngine(Protocol):
-    """Who runs it: holds the shards and applies a function to each of them, results in order."""
-
-    n_images: int
-    n_observed: int
-    complete: bool
-    dtype: np.dtype
-    n_shards: int
-
-    def map(self, function: Callable[[ImageShard], T]) -> list[T]:
-        """``function`` of every shard, in the order of the shards."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +51,7 @@ class ConvModel:
     noise_precision : a fixed gamma_eps, or None to learn it
     delay : sweeps in which shrinkage is not learned
     scan : sweeps after which the grid of places that are visited becomes twice as fine; 0: all from the start
-    relocate : whether non-zeros also move to places nearby (without pooling; with it they do so anyway)
+    relocate : whether non-zeros also move to places nearby (maps without pooling and of at least 4x4 places)
     """
 
     image_shape: tuple[int, int, int]
@@ -154,18 +116,16 @@ class ConvModel:
 
         ``step`` as in `scan_step`, by default that of sweep ``number``.
         """
-        changes = sum(engine.map(_n_codes)) / engine.n_images
         model = map_model(
             state.dictionary, state.log_odds, state.code_precision, state.noise_precision, self.nonnegative,
-            self.layout, engine.dtype, engine.complete, tile_rows_for(self.layout, changes),
+            self.layout, engine.dtype, engine.complete, tile_rows_for(self.layout),
             step or self.scan_step(number),
         )  # fmt: skip
         drawn = sum_in_order(engine.map(partial(draw_maps, model=model, seed=seed, sweep=number)))
-        if self.relocate and self.layout.n_cells == 1 and min(self.layout.map_shape) > 1:
+        if self.relocate and self.layout.n_cells == 1 and min(self.layout.map_shape) >= 4:
             side = 2 + number % 3  # windows of other sizes have other borders
-            visit = partial(
-                relocate_codes, model=model, layout=self.layout, window=(side, side), seed=seed, sweep=number
-            )
+            moving, windows = relocation_model(model, self.layout, (side, side))
+            visit = partial(relocate_codes, model=moving, windows=windows, seed=seed, sweep=number)
             drawn = MapDraw(drawn.counts, *sum_in_order(engine.map(visit)))
         return drawn
 
@@ -253,7 +213,3 @@ class ConvModel:
     def draw_atom_prior(self, state: ConvGlobal, seed: int, number: int) -> ConvGlobal:
         """Draw what governs the atoms; nothing for fixed priors."""
         return state
-
-
-def _n_codes(shard: ImageShard) -> int:
-    return len(shard.maps.atom)

@@ -7,7 +7,8 @@ from kruskal.gibbs.conv_maps import MapDraw
 from kruskal.gibbs.conv_memory import ConvMemory, memory_of
 from kruskal.gibbs.conv_statistics import lag_statistics
 from kruskal.gibbs.statistics import sum_in_order
-from kruskal.models.conv import ConvGlobal, ConvModel, ImageEngine
+from kruskal.models.conv import ConvModel
+from kruskal.models.conv_state import ConvGlobal, ImageEngine
 
 
 def sweep_batch(
