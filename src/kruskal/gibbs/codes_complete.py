@@ -15,7 +15,6 @@ from kruskal.gibbs.lanes import LANES, above, add_row, add_rows, aligned_zeros, 
 from kruskal.gibbs.pairs import (
     CODES,
     DIGITS,
-    DOUBT,
     NEVER,
     SLABS,
     SLABS_AHEAD,
@@ -24,8 +23,7 @@ from kruskal.gibbs.pairs import (
     WORDS_AHEAD,
     fill_logits,
     is_on,
-    lower_log,
-    lower_uniform,
+    lower_log_uniform,
     slab_normal,
 )
 from kruskal.gibbs.systems import padded_rows
@@ -33,7 +31,7 @@ from kruskal.kernel import kernel
 from kruskal.random.normal import fill_normals
 from kruskal.random.philox import fill_words
 
-_CHUNK = 128  # items per matrix product: residuals and correlations stay in the second-level cache
+_CHUNK = 256  # items per matrix product: residuals and correlations stay in the second-level cache
 _CANCELLED = 0.1  # a sum of squares that fell below this share is computed anew: rounding would show
 _ONE = np.uint64(1)
 _HIGH = np.uint64(1 << 63)
@@ -70,7 +68,8 @@ def sweep_complete(
             base[g, k] = log_odds[g, k] + 0.5 * math.log(gamma_s / precision)
             level[g, k] = -(2.0 * base[g, k] + SLACK) * scale
     rows = padded_rows(dictionary, -1.0)  # less the atoms
-    words = np.empty((WORDS_AHEAD, n_padded), np.uint32)
+    words = np.empty((WORDS_AHEAD, n_padded // 2), np.uint32)
+    bits = words.view(np.uint16)  # 16 of every pair
     slab_words = np.empty((WORDS_AHEAD, 2 * SLABS_AHEAD), np.uint32)
     slab_uniforms = np.empty((WORDS_AHEAD, SLABS_AHEAD))
     slab_normals = np.empty((WORDS_AHEAD, SLABS_AHEAD))
@@ -78,12 +77,12 @@ def sweep_complete(
     rests = aligned_zeros(_CHUNK, rows.shape[1], flat)
     plain = aligned_zeros(_CHUNK, n_entries, flat) if rows.shape[1] != n_entries else rests
     correlations = aligned_zeros(_CHUNK, n_padded, flat)
-    used_words = np.ones(n_padded, np.uint32)
+    used_bits = np.ones(n_padded, np.uint16)
     used_slope = np.zeros(n_padded, np.float32)
     used_level = np.zeros(n_padded, np.float32)
     logits = np.empty(n_padded, np.float32)
     used_bar = np.empty(n_padded, flat.dtype)
-    doubt = np.empty(n_padded, flat.dtype)
+    doubt = np.empty(n_padded, np.float32)
     in_use = np.zeros(n_padded // LANES, np.uint64)
     minus = np.empty(n_atoms, flat.dtype)  # what is to be added to correlations: less the changes so far,
     changed = np.empty(n_atoms, np.uint16)  # times the Gram rows of these atoms
@@ -111,20 +110,20 @@ def sweep_complete(
                 fill_words(slab_words, item, sweep, SLABS, key_0, key_1)
                 fill_normals(slab_words, slab_uniforms, slab_normals)
             for k in range(n_padded):
-                bar[k] = slope[k] * lower_log(lower_uniform(words[row, k])) + level[here, k]
+                bar[k] = slope[k] * lower_log_uniform(bits[row, k]) + level[here, k]
             begin = code_start[n]
             n_used = code_start[n + 1] - begin
             for c in range(n_used):
                 atom = np.uint64(code_atom[begin + c])
                 bar[atom] = NEVER
                 in_use[atom // np.uint64(LANES)] |= _ONE << (atom % np.uint64(LANES))
-                used_words[c] = words[row, atom]
+                used_bits[c] = bits[row, atom]
                 used_slope[c] = slope[atom]
                 used_level[c] = level[here, atom]
-            fill_logits(used_words, n_used, logits)
+            fill_logits(used_bits, n_used, logits, doubt)
             for c in range((n_used + STEP - 1) // STEP * STEP):
                 used_bar[c] = used_slope[c] * logits[c] + used_level[c]
-                doubt[c] = DOUBT * used_slope[c] + DIGITS * abs(used_level[c])
+                doubt[c] = doubt[c] * used_slope[c] + DIGITS * abs(used_level[c])
             first_filled = filled
             squares_before = _row_squares(rests, m)
             item_squares = squares_before
@@ -150,7 +149,7 @@ def sweep_complete(
                         pair_log_odds = base[here, k] + quadratic[k] * (
                             float(correlation) * float(correlation)
                         )
-                        if is_on(words[row, k], pair_log_odds, k, item, address):
+                        if is_on(bits[row, k], pair_log_odds, k, item, address):
                             deviate = slab_normal(slab_normals, row, filled - first_filled, item, address)
                             new = gain[k] * correlation + deviation[k] * number(deviate)
                             new_atom[np.uint64(filled)] = k
@@ -176,7 +175,7 @@ def sweep_complete(
                     gap = whole * whole - used_bar[at]
                     if not abs(gap) > doubt[at]:
                         pair_log_odds = base[here, k] + quadratic[k] * (float(whole) * float(whole))
-                        gap = yes if is_on(words[row, k], pair_log_odds, k, item, address) else no
+                        gap = yes if is_on(bits[row, k], pair_log_odds, k, item, address) else no
                     deviate = slab_normal(slab_normals, row, filled - first_filled, item, address)
                     new = gain[k] * whole + deviation[k] * number(deviate)
                     new = new if gap > 0 else nothing

@@ -20,7 +20,7 @@ from kruskal.gibbs.pairs import (
     WORDS_AHEAD,
     is_on,
     lower_log,
-    lower_uniform,
+    lower_log_uniform,
     slab_normal,
 )
 from kruskal.kernel import kernel
@@ -46,7 +46,8 @@ def sweep_masked(
     for g in range(log_odds.shape[0]):
         for k in range(n_atoms):
             level[g, k] = -2.0 * log_odds[g, k] - SLACK
-    words = np.empty((WORDS_AHEAD, n_padded), np.uint32)
+    words = np.empty((WORDS_AHEAD, n_padded // 2), np.uint32)
+    bits = words.view(np.uint16)  # 16 of every pair
     slab_words = np.empty((WORDS_AHEAD, 2 * SLABS_AHEAD), np.uint32)
     slab_uniforms = np.empty((WORDS_AHEAD, SLABS_AHEAD))
     slab_normals = np.empty((WORDS_AHEAD, SLABS_AHEAD))
@@ -81,7 +82,7 @@ def sweep_masked(
             used = in_use[block]
             in_use[block] = 0
             sum_rows(correlation, energy, first, residual, columns, entry, begin, end)
-            _set_bars(energy, level, here, words, row, first, gamma_s, gamma_eps, bar)
+            _set_bars(energy, level, here, bits, row, first, gamma_s, gamma_eps, bar)
             later = _ALL
             while True:
                 looked_at = (above(correlation, 0, first, bar) | used) & later
@@ -99,7 +100,7 @@ def sweep_masked(
                 mean = linear / precision
                 pair_log_odds = log_odds[here, k] + 0.5 * (math.log(gamma_s / precision) + linear * mean)
                 new = nothing
-                if is_on(words[row, k], pair_log_odds, k, item, address):
+                if is_on(bits[row, k], pair_log_odds, k, item, address):
                     deviate = slab_normal(slab_normals, row, filled - first_filled, item, address)
                     new = number(mean + deviate / math.sqrt(precision))
                     new_atom[filled] = k
@@ -126,7 +127,7 @@ def subtract_at(residual, entry, begin, end, dictionary, k, amount):
 
 
 @kernel
-def _set_bars(energy, level, here, words, row, first, gamma_s, gamma_eps, bar):
+def _set_bars(energy, level, here, bits, row, first, gamma_s, gamma_eps, bar):
     """Squared correlation below which the z of an unused atom of a block surely stays 0.
 
     2 (log odds - logit u) = (gamma_eps correlation)^2 / precision - log(precision / gamma_s) + 2 logit pi
@@ -139,5 +140,5 @@ def _set_bars(energy, level, here, words, row, first, gamma_s, gamma_eps, bar):
         k = start + np.uint64(i)
         ratio = np.float32(1.0) + per_energy * np.float32(energy[k])
         log_ratio = lower_log(ratio)
-        log_uniform = lower_log(lower_uniform(words[at, k]))
+        log_uniform = lower_log_uniform(bits[at, k])
         bar[k] = (level[here, k] + log_ratio + np.float32(2.0) * log_uniform) * ratio * scale
