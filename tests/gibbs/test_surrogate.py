@@ -78,13 +78,13 @@ def test_residuals_from_sums(case):
     atoms = world.atoms + 0.3
     squares = sum(map(data_squares, shards))
     assert squares == pytest.approx((world.values[world.observed] ** 2).sum())
-    statistics = pairs_of(shards)
-    if not case.masked:
+    if case.masked:
+        statistics = pairs_of(shards)
+    else:
         statistics = sum_in_order([complete_statistics(shard, 3) for shard in shards])
     rest = (world.values - world.codes @ atoms)[world.observed]
     assert residual_squares(atoms, statistics, squares) == pytest.approx((rest**2).sum(), rel=1e-12)
-    perfect = residual_squares(np.zeros_like(atoms), statistics._replace(), 0.0)
-    assert perfect == 0.0
+    assert residual_squares(np.zeros_like(atoms), statistics, 0.0) == 0.0
 
 
 def test_residuals_are_never_below_rounding():
