@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kruskal.gibbs.codes import atom_products
+from kruskal.gibbs.expected import expect_items
 from kruskal.gibbs.local import Codes, Shard
-from kruskal.gibbs.slabs import expect_items
 from kruskal.models import Engine, Global, Model
 from kruskal.patches import Items, RunningMoments
 
