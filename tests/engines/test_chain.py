@@ -10,7 +10,7 @@ from kruskal.engines import checkpoint
 from kruskal.engines.threads import ThreadEngine
 from kruskal.errors import InputError
 from kruskal.gibbs.codes import atom_products
-from kruskal.gibbs.slabs import expect_items
+from kruskal.gibbs.expected import expect_items
 from kruskal.models import base
 from kruskal.patches import cut
 from kruskal.patches.assemble import RunningMoments

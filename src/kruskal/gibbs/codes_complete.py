@@ -1,17 +1,17 @@
 """Codes of complete data, collapsed: Gram form.
 
-The correlations of a chunk of items with all atoms come from one matrix product. The atoms of an item are then
-taken in blocks of 64 (`kruskal.gibbs.lanes`): one vector comparison with the bars (`kruskal.gibbs.pairs`) tells
-which unused atoms are to be looked at. A change of a code takes that change times a row of the Gram matrix off
-the correlations of its block at once, and off those of later blocks when their turn comes, together with all
-other changes.
+The correlations of a chunk of items with all atoms come from one matrix product. The atoms of an item are
+then taken in blocks of 64 (`kruskal.gibbs.lanes`): one vector comparison with the bars
+(`kruskal.gibbs.pairs`) tells which unused atoms are to be looked at. A change of a code takes that change
+times a row of the Gram matrix off the correlations of its block at once, and off those of later blocks when
+their turn comes, together with all other changes.
 """
 
 import math
 
 import numpy as np
 
-from kruskal.gibbs.lanes import LANES, above, add_row, add_rows, aligned_zeros, lowest
+from kruskal.gibbs.lanes import above, add_row, add_rows, aligned_zeros, lowest
 from kruskal.gibbs.pairs import (
     CODES,
     DIGITS,
@@ -27,6 +27,7 @@ from kruskal.gibbs.pairs import (
     slab_normal,
 )
 from kruskal.gibbs.systems import padded_rows
+from kruskal.gibbs.vectors import LANES
 from kruskal.kernel import kernel
 from kruskal.random.normal import fill_normals
 from kruskal.random.philox import fill_words
@@ -56,17 +57,17 @@ def sweep_complete(
     base = np.zeros((log_odds.shape[0], n_padded))
     slope = np.zeros(n_padded, np.float32)  # bar = slope * (lower bound of log u) + level of the region
     level = np.full((log_odds.shape[0], n_padded), NEVER)
-    for k in range(n_atoms):
-        energy[k] = gram[k, k]
-        precision = gamma_s + gamma_eps * float(energy[k])
-        gain[k] = gamma_eps / precision
-        deviation[k] = 1.0 / math.sqrt(precision)
-        quadratic[k] = 0.5 * gamma_eps * gamma_eps / precision
+    for atom in range(n_atoms):
+        energy[atom] = gram[atom, atom]
+        precision = gamma_s + gamma_eps * float(energy[atom])
+        gain[atom] = gamma_eps / precision
+        deviation[atom] = 1.0 / math.sqrt(precision)
+        quadratic[atom] = 0.5 * gamma_eps * gamma_eps / precision
         scale = precision / (gamma_eps * gamma_eps)
-        slope[k] = 2.0 * scale
+        slope[atom] = 2.0 * scale
         for g in range(log_odds.shape[0]):
-            base[g, k] = log_odds[g, k] + 0.5 * math.log(gamma_s / precision)
-            level[g, k] = -(2.0 * base[g, k] + SLACK) * scale
+            base[g, atom] = log_odds[g, atom] + 0.5 * math.log(gamma_s / precision)
+            level[g, atom] = -(2.0 * base[g, atom] + SLACK) * scale
     rows = padded_rows(dictionary, -1.0)  # less the atoms
     words = np.empty((WORDS_AHEAD, n_padded // 2), np.uint32)
     bits = words.view(np.uint16)  # 16 of every pair
@@ -109,17 +110,17 @@ def sweep_complete(
                 fill_words(words, item, sweep, CODES, key_0, key_1)
                 fill_words(slab_words, item, sweep, SLABS, key_0, key_1)
                 fill_normals(slab_words, slab_uniforms, slab_normals)
-            for k in range(n_padded):
-                bar[k] = slope[k] * lower_log_uniform(bits[row, k]) + level[here, k]
+            for i in range(n_padded):
+                bar[i] = slope[i] * lower_log_uniform(bits[row, i]) + level[here, i]
             begin = code_start[n]
             n_used = code_start[n + 1] - begin
             for c in range(n_used):
-                atom = np.uint64(code_atom[begin + c])
-                bar[atom] = NEVER
-                in_use[atom // np.uint64(LANES)] |= _ONE << (atom % np.uint64(LANES))
-                used_bits[c] = bits[row, atom]
-                used_slope[c] = slope[atom]
-                used_level[c] = level[here, atom]
+                k = np.uint64(code_atom[begin + c])
+                bar[k] = NEVER
+                in_use[k // np.uint64(LANES)] |= _ONE << (k % np.uint64(LANES))
+                used_bits[c] = bits[row, k]
+                used_slope[c] = slope[k]
+                used_level[c] = level[here, k]
             fill_logits(used_bits, n_used, logits, doubt)
             for c in range((n_used + STEP - 1) // STEP * STEP):
                 used_bar[c] = used_slope[c] * logits[c] + used_level[c]
@@ -207,7 +208,7 @@ def sweep_complete(
 
 @kernel
 def _residual(flat, origin, offset, rows, atom, value, begin, end, rests, m):
-    """rests[m] = the item at ``origin`` less its codes begin <= c < end, with the negative atoms as ``rows``."""
+    """rests[m] = the item at ``origin`` less its codes begin <= c < end; ``rows`` are negative atoms."""
     line, base = np.uint64(m), np.uint64(origin)
     for i in range(offset.shape[0]):
         rests[line, i] = flat[base + np.uint64(offset[i])]

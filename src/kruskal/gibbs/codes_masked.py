@@ -1,16 +1,16 @@
 """Codes of masked data, collapsed: only the observed entries of an item are touched.
 
-The atoms of an item are taken in blocks of 64 (`kruskal.gibbs.lanes`): their energies sum_i omega_in d_ik^2 and
-their correlations with the residual are summed together over the rows of the entry-major dictionary, and one
-vector comparison with the bars (`kruskal.gibbs.pairs`), which depend on the item through the energies, tells
-which unused atoms are to be looked at. After a change the correlations of the block are summed anew.
+The atoms of an item are taken in blocks of 64 (`kruskal.gibbs.lanes`): their energies sum_i omega_in d_ik^2
+and their correlations with the residual are summed together over the rows of the entry-major dictionary, and
+one vector comparison with the bars (`kruskal.gibbs.pairs`), which depend on the item through the energies,
+tells which unused atoms are to be looked at. After a change the correlations of the block are summed anew.
 """
 
 import math
 
 import numpy as np
 
-from kruskal.gibbs.lanes import LANES, above, aligned_zeros, lowest, set_rows, sum_rows
+from kruskal.gibbs.lanes import above, aligned_zeros, lowest, set_rows, sum_rows
 from kruskal.gibbs.pairs import (
     CODES,
     NEVER,
@@ -23,6 +23,7 @@ from kruskal.gibbs.pairs import (
     lower_log_uniform,
     slab_normal,
 )
+from kruskal.gibbs.vectors import LANES
 from kruskal.kernel import kernel
 from kruskal.random.normal import fill_normals
 from kruskal.random.philox import fill_words
@@ -44,8 +45,8 @@ def sweep_masked(
     nothing = number(0)
     level = np.full((log_odds.shape[0], n_padded), NEVER)  # -2 logit pi_kg
     for g in range(log_odds.shape[0]):
-        for k in range(n_atoms):
-            level[g, k] = -2.0 * log_odds[g, k] - SLACK
+        for atom in range(n_atoms):
+            level[g, atom] = -2.0 * log_odds[g, atom] - SLACK
     words = np.empty((WORDS_AHEAD, n_padded // 2), np.uint32)
     bits = words.view(np.uint16)  # 16 of every pair
     slab_words = np.empty((WORDS_AHEAD, 2 * SLABS_AHEAD), np.uint32)
@@ -72,9 +73,9 @@ def sweep_masked(
         for j in range(begin, end):
             residual[j] = flat[base + np.uint64(offset[entry[j]])]
         for c in range(code_start[n], code_start[n + 1]):
-            atom = np.uint64(code_atom[c])
-            in_use[atom // np.uint64(LANES)] |= _ONE << (atom % np.uint64(LANES))
-            subtract_at(residual, entry, begin, end, dictionary, atom, code_value[c])
+            k = np.uint64(code_atom[c])
+            in_use[k // np.uint64(LANES)] |= _ONE << (k % np.uint64(LANES))
+            subtract_at(residual, entry, begin, end, dictionary, k, code_value[c])
         first_filled = filled
         c = code_start[n]
         for first in range(0, n_padded, LANES):

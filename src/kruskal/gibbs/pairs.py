@@ -1,25 +1,25 @@
 """One pair (item, atom): its z and s, and how to know without a look that z stays 0.
 
 Every pair has a uniform u of its own, a pure function of (seed, sweep, item, atom), and z = 1 iff u < P(z=1),
-that is iff the log odds exceed logit u. Of u the first 16 bits are made ahead for all pairs; they settle all but
-a few pairs in 100,000, for which 32 more bits are made (`is_on`).
+that is iff the log odds exceed logit u. Of u the first 16 bits are made ahead for all pairs; they settle all
+but a few pairs in 100,000, for which 32 more bits are made (`is_on`).
 
 For an unused atom the log odds are a constant plus a multiple of a squared correlation, so "z stays 0" is a
-comparison of the squared correlation with a *bar*. A bar that is a little too low does no harm: the pair is then
-looked at, and decided exactly. So the bar takes, instead of logit u, the lower bound of log u that needs no
-logarithm: the bits of a float32 y > 0, read as an integer, are 2^23 (127 + exponent + mantissa - 1), and
+comparison of the squared correlation with a *bar*. A bar that is a little too low does no harm: the pair is
+then looked at, and decided exactly. So the bar takes, instead of logit u, the lower bound of log u that needs
+no logarithm: the bits of a float32 y > 0, read as an integer, are 2^23 (127 + exponent + mantissa - 1), and
 exponent + mantissa - 1 <= log2(y) < that + 0.0861. All this is done for many atoms at once with vector
 instructions; hardly a pair is looked at whose z neither is nor becomes 1.
 
-Atoms in use are looked at in any case. For them logit u is computed more closely (`fill_logits`), so that their
-z is a comparison too, and pairs within the error of that are decided exactly.
+Atoms in use are looked at in any case. For them logit u is computed more closely (`fill_logits`), so that
+their z is a comparison too, and pairs within the error of that are decided exactly.
 """
 
 import math
 
 import numpy as np
 
-from kruskal.gibbs.lanes import LANES
+from kruskal.gibbs.vectors import LANES
 from kruskal.kernel import kernel
 from kruskal.random import Stream
 from kruskal.random.normal import normal
@@ -61,7 +61,7 @@ def padded(n_atoms: int) -> int:
 
 @kernel
 def lower_log_uniform(bits):
-    """A lower bound of log u, given the first 16 bits of u: at most 0.06 too low but for the rounding of u."""
+    """A lower bound of log u, given the first 16 bits of u."""
     return lower_log(np.float32(bits) * np.float32(_CELL))
 
 
@@ -100,7 +100,7 @@ def is_on(bits, log_odds, k, item, address):
 def fill_logits(bits, size, logits, doubts):
     """``logits[j]`` = logit u, certain to within ``doubts[j]``, for j < size and the rest of a vector.
 
-    ``bits[j]`` are the first 16 of u. Of the lowest and the highest of them the logit is not known at all: NaN.
+    ``bits[j]`` are the first 16 of u. If these are all 0 or all 1, the logit is not known at all: NaN.
     """
     for j in range((size + STEP - 1) // STEP * STEP):
         inside, outside = np.float32(bits[j]) + _HALF, np.float32(_LAST - bits[j]) + _HALF
@@ -111,7 +111,10 @@ def fill_logits(bits, size, logits, doubts):
 
 @kernel
 def _log2(x):
-    """127 + log2(x) to 5e-6: with the mantissa 1 + f, exponent + f + (log2(1 + f) - f), the last by a polynomial."""
+    """127 + log2(x) to 5e-6.
+
+    With the mantissa 1 + f it is exponent + f + (log2(1 + f) - f), the last by a polynomial.
+    """
     bits = np.float32(x).view(np.int32)
     f = np.int32((bits & _MANTISSA) | _EXPONENT_0).view(np.float32) - _ONE
     more = _FIT[4] * f + _FIT[3]
@@ -122,7 +125,7 @@ def _log2(x):
 
 @kernel
 def slab_normal(normals, row, used, item, address):
-    """The standard normal of the ``used``-th slab value of the item in ``row``; `SLABS_AHEAD` are made ahead."""
+    """The standard normal of the ``used``-th slab value of the item in ``row``; 32 are made ahead."""
     if used < SLABS_AHEAD:
         return normals[row, used]
     key_0, key_1, sweep, _ = address

@@ -40,7 +40,7 @@ class BlockStatistics(NamedTuple):
     ----------
     squares : (b, P) sum_n omega w_k^2
     correlations : (b, P) sum_n omega w_k h_n
-    products : (b (b - 1) / 2, P) sum_n omega w_k w_k' for k < k', row by row of that triangle, see `pair_index`
+    products : (b (b - 1) / 2, P) sum_n omega w_k w_k' for k < k', in the order of `pair_index`
     """
 
     squares: np.ndarray
@@ -86,9 +86,9 @@ def _complete(flat, origin, offset, start, atom, value, products, data):
                 data[k, i] += w * item[i]
             for other in range(c, start[n + 1]):  # upper triangle: atoms of an item are in order
                 products[k, np.uint64(atom[other])] += w * float(value[other])
-    for k in range(products.shape[0]):
-        for j in range(k):
-            products[k, j] = products[j, k]
+    for row in range(products.shape[0]):
+        for column in range(row):
+            products[row, column] = products[column, row]
 
 
 def block_size(n_atoms: int, n_shards: int, n_codes: int, observed_share: float) -> int:

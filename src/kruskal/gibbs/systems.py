@@ -5,27 +5,19 @@ With A the atoms that an item uses, and rho = gamma_s / gamma_eps, its system is
     M = D_A^T diag(omega) D_A + rho I = L L^T,    h = D_A^T (omega o x)
 
 free of gamma_eps but for rho. Systems are small (5 to 60 unknowns) and many: the items of a window are sorted
-by how many atoms they use, and eight of about the same size are worked on at once, one in every lane of a vector
-(`kruskal.gibbs.lanes`), so that nothing is left over at the ends of rows and no sum runs across lanes. What an
-item has less than the largest of the eight is filled with atoms of zeros.
+by how many atoms they use, and eight of about the same size are worked on at once, one in every lane of a
+vector (`kruskal.gibbs.lanes`), so that nothing is left over at the ends of rows and no sum runs across lanes.
+What an item has less than the largest of the eight is filled with atoms of zeros.
 
-Cells of a system of n unknowns: cell (i, j) of M or L at i * pitch + j for j <= i < n, and h as one more row n,
-which the factorisation turns into L^-1 h.
+Cells of a system of n unknowns: cell (i, j) of M or L at i * pitch + j for j <= i < n, and h as one more row
+n, which the factorisation turns into L^-1 h.
 """
 
 import numpy as np
 
-from kruskal.gibbs.lanes import (
-    ITEMS,
-    LANES,
-    ROWS,
-    aligned_zeros,
-    dot,
-    invert_pivot,
-    multiply_rows,
-    reduce_rows,
-    subtract_row,
-)
+from kruskal.gibbs.cells import ROWS, invert_pivot, multiply_rows, reduce_rows, subtract_row
+from kruskal.gibbs.lanes import aligned_zeros, dot
+from kruskal.gibbs.vectors import ITEMS, LANES
 from kruskal.kernel import kernel
 
 WINDOW = 64
@@ -33,8 +25,17 @@ WINDOW = 64
 
 
 @kernel
+def most_active(code_start):
+    """The largest number of atoms that an item uses."""
+    most = 0
+    for n in range(code_start.shape[0] - 1):
+        most = max(most, code_start[n + 1] - code_start[n])
+    return most
+
+
+@kernel
 def sort_window(code_start, first, stop, order, place):
-    """``order`` = items first <= n < stop by decreasing number of codes, then -1; ``place`` is scratch space."""
+    """``order`` = items first <= n < stop by decreasing number of codes, then -1; ``place`` is scratch."""
     most = place.shape[0] - 1
     for size in range(most + 1):
         place[size] = 0
@@ -72,6 +73,27 @@ def take_group(order, group, code_start, code_atom, begin, active, picked):
         active[lane] = code_start[n + 1] - code_start[n] if n >= 0 else 0
         for a in range(active[lane]):
             picked[a, lane] = code_atom[begin[lane] + a]
+
+
+@kernel
+def take_data(flat, origin, offset, entry_start, entry, complete, order, group, data):
+    """Observed entries of the items of a group, (ITEMS, P'); returns the largest number of them."""
+    most = 0
+    for lane in range(ITEMS):
+        n = order[group * ITEMS + lane]
+        if n < 0:
+            continue
+        base, line = np.uint64(origin[n]), np.uint64(lane)
+        if complete:
+            most = offset.shape[0]
+            for i in range(most):
+                data[line, i] = flat[base + np.uint64(offset[i])]
+        else:
+            first, count = entry_start[n], entry_start[n + 1] - entry_start[n]
+            most = max(most, count)
+            for j in range(count):
+                data[line, j] = flat[base + np.uint64(offset[entry[first + j]])]
+    return most
 
 
 @kernel

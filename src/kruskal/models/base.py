@@ -18,8 +18,9 @@ import numpy as np
 
 from kruskal.gibbs.atoms import AtomNoise, AtomOptions, AtomState
 from kruskal.gibbs.codes import CodeDraw, CodeModel, atom_products, code_model, draw_codes
+from kruskal.gibbs.expected import expect_items
 from kruskal.gibbs.precision import GammaPrior, draw_precision
-from kruskal.gibbs.slabs import draw_slabs, expect_items
+from kruskal.gibbs.slabs import draw_slabs
 from kruskal.gibbs.statistics import sum_in_order
 from kruskal.gibbs.surrogate import Rest, Sums, added
 from kruskal.gibbs.usage import CONCENTRATION_PRIOR, Usage, UsagePrior, draw_usage

@@ -86,8 +86,8 @@ def _fill_tails(uniforms, normals):
 def fill_logs(numbers, logs):
     """``logs`` = log of positive ``numbers`` (both (n,) float64) with vector instructions.
 
-    With x = 2^e m and 2^-1/2 < m <= 2^1/2, log x = e log 2 + 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172, and
-    ten terms of the series of atanh have all digits.
+    With x = 2^e m and 2^-1/2 < m <= 2^1/2, log x = e log 2 + 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172,
+    and eleven terms of the series of atanh have all digits.
     """
     bits = numbers.view(np.int64)
     exponent = np.empty(numbers.shape[0])

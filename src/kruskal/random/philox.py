@@ -56,8 +56,9 @@ def uniform_52(high, low):
 def fill_words(words, item, sweep, stream, key_0, key_1, page=0):
     """Fill ``words`` (items, 4 n) uint32 with words for consecutive items from ``item`` on.
 
-    ``words[m, q n + c]`` is word q of the counter (page n + c, item + m, sweep, stream): blocks in a loop without branches, which the compiler turns into vector instructions. (It does not when this loop stands
-    inside a large kernel, so many items are filled at a time.)
+    ``words[m, q n + c]`` is word q of the counter (page n + c, item + m, sweep, stream): blocks in a
+    loop without branches, which the compiler turns into vector instructions. (It does not when this loop
+    stands inside a large kernel, so many items are filled at a time.)
     """
     for m in range(words.shape[0]):
         _fill_row(words[m], item + m, sweep, stream, key_0, key_1, page)
