@@ -32,7 +32,7 @@ class Progress(Protocol):
         """Say something once, such as that the kernels are being compiled; allowed before `start`."""
 
     def update(self, done: int, values: Mapping[str, float]) -> None:
-        """Tell that `done` sweeps are made; `values`: noise_std, active_per_item, atoms_used or rank, epoch."""
+        """Tell that `done` sweeps are made; `values`: noise_std, active_per_item, atoms_used, rank, epoch."""
 
     def stop(self) -> None:
         """End, normally or not; calling it again does nothing."""

@@ -39,8 +39,8 @@ from kruskal.gibbs.coding_parts import (
     tempered,
 )
 from kruskal.gibbs.local import Codes, Shard
-from kruskal.gibbs.pairs import NEVER, SLACK, STEP, is_on
-from kruskal.gibbs.scan import correlate, next_above, sum_energies
+from kruskal.gibbs.pairs import NEVER, SLACK, STEP
+from kruskal.gibbs.scan import correlate, is_on, next_above, sum_energies
 from kruskal.kernel import kernel
 from kruskal.random import Stream, key_of
 from kruskal.random.normal import normal

@@ -31,9 +31,8 @@ from kruskal.gibbs.pairs import (
     SLACK,
     STEP,
     WORDS_AHEAD,
-    is_on,
 )
-from kruskal.gibbs.scan import BITS_TO_LOG, LOG_OFFSET, float_uniforms, next_positive
+from kruskal.gibbs.scan import BITS_TO_LOG, LOG_OFFSET, float_uniforms, is_on, next_positive
 from kruskal.kernel import kernel
 from kruskal.random.philox import fill_words
 

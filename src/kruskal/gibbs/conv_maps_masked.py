@@ -19,8 +19,8 @@ from kruskal.gibbs.conv_blocks import (
     same_atom,
     slab_gain,
 )
-from kruskal.gibbs.pairs import LANES, NEVER, SLACK, STEP, WORDS_AHEAD, is_on
-from kruskal.gibbs.scan import correlate, next_positive, set_bars, sum_energies
+from kruskal.gibbs.pairs import LANES, NEVER, SLACK, STEP, WORDS_AHEAD
+from kruskal.gibbs.scan import correlate, is_on, next_positive, set_bars, sum_energies
 from kruskal.kernel import kernel
 from kruskal.random.philox import fill_words
 

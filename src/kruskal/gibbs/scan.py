@@ -1,6 +1,7 @@
 """Scans over the atoms of an item in plain loops, for samplers that look at any number of atoms at once.
 
-The code sweeps have their own, in blocks of 64 atoms held in registers (`kruskal.gibbs.lanes`). Loops here take whole
+The code sweeps have their own, in blocks of 64 atoms held in registers (`kruskal.gibbs.lanes`), with uniforms
+of 16 bits and more where these do not settle a pair; here a uniform is a word of 32 bits. Loops take whole
 arrays and bounds, never slices: a slice costs two atomic reference counts.
 """
 
@@ -8,8 +9,9 @@ import math
 
 import numpy as np
 
-from kruskal.gibbs.pairs import STEP
+from kruskal.gibbs.pairs import REFINED, STEP
 from kruskal.kernel import kernel
+from kruskal.random.philox import philox, uniform_32
 
 BITS_TO_LOG = np.float32(math.log(2.0) / 8388608.0)
 LOG_OFFSET = np.float32(127.0 * math.log(2.0))
@@ -126,3 +128,23 @@ def set_bars(
         log_ratio = np.float32(ratio_bits[k]) * BITS_TO_LOG - LOG_OFFSET
         log_uniform = np.float32(uniform_bits[k]) * BITS_TO_LOG - LOG_OFFSET
         bar[k] = (level[here, k] + log_ratio + np.float32(2.0) * log_uniform) * ratio[k] * scale
+
+
+@kernel
+def is_on(word, log_odds, k, item, address):
+    """Whether u < 1 / (1 + exp(-log_odds)), mostly without the exponential.
+
+    exp(-x) <= 1 / (1 + x + x^2 / 2) for x >= 0 settles most pairs. A word of 0 is refined by another word.
+    """
+    u = uniform_32(word)
+    if word == 0:
+        key_0, key_1, sweep, _ = address
+        u = uniform_32(philox(k, item, sweep, REFINED, key_0, key_1)[0]) * 2.0**-32
+    if log_odds >= 0.0:
+        if (1.0 - u) * (1.0 + log_odds * (1.0 + 0.5 * log_odds)) >= 1.0:
+            return True
+        return u < 1.0 / (1.0 + math.exp(-log_odds))
+    if u * (1.0 - log_odds * (1.0 - 0.5 * log_odds)) >= 1.0:
+        return False
+    odds = math.exp(log_odds)
+    return u < odds / (1.0 + odds)
