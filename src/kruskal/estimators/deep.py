@@ -24,6 +24,7 @@ from kruskal.estimators.deep_layers import (
     FEATURES,
     LayerOptions,
     MapReader,
+    check_map_sweeps,
     complete_images,
     image_shapes,
     layer_options,
@@ -124,10 +125,6 @@ class DeepCFA(ScikitEstimator):
         readers = [self._reader(model) for model in self.layers_[: max(chosen) + 1]]
         return self._read(readers, self.scales_[: len(readers) + 1], images, chosen)
 
-    def fit_transform(self, X: Any, y: Any = None, layers: Any = None) -> np.ndarray:
-        """`fit`, then `transform` of the same images."""
-        return self.fit(X).transform(X, layers)
-
     def atoms(self, layer: int) -> np.ndarray:
         """Atoms (K, m_x, m_y, C) of a layer (from 1), in its own units, those that are left."""
         self.refuse_unfitted()
@@ -167,11 +164,7 @@ class DeepCFA(ScikitEstimator):
             raise InputError(f"prune must be a number from 0 to below 1, not {self.prune!r}")
         if self.n_training is not None:
             whole_number("n_training", self.n_training, 1)
-        try:
-            sweeps, burn_in = self.map_sweeps
-        except (TypeError, ValueError):
-            raise InputError(f"map_sweeps must be (sweeps, burn_in), not {self.map_sweeps!r}") from None
-        whole_number("map_sweeps", burn_in, 0, whole_number("map_sweeps", sweeps, 1) - 1)
+        check_map_sweeps(self.map_sweeps)
         return layer_options(
             n_atoms=self.n_atoms, atom_sizes=self.atom_sizes, pooling=self.pooling, rank=self._rank(),
             sweeps=self.sweeps, noise_precision=self.noise_precision, nonnegative=self.nonnegative,
@@ -200,7 +193,7 @@ class DeepCFA(ScikitEstimator):
         return model
 
     def _reader(self, model: CFA) -> MapReader:
-        return MapReader(model, self.features, (int(self.map_sweeps[0]), int(self.map_sweeps[1])))
+        return MapReader(model, self.features, check_map_sweeps(self.map_sweeps))
 
     def _read(
         self, readers: list[MapReader], scales: list[float], images: np.ndarray, chosen: list[int]
@@ -222,9 +215,7 @@ class DeepCFA(ScikitEstimator):
 
     def _chosen(self, layers: Any) -> list[int]:
         depth = len(self.layers_)
-        wanted = [depth] if layers is None else layers if isinstance(layers, list | tuple) else [layers]
-        if not wanted:
-            raise InputError("layers is empty, expected numbers of layers")
+        wanted = layers if isinstance(layers, list | tuple) else [layers or depth]
         return [whole_number("layers", number, 1, depth) - 1 for number in wanted]
 
 

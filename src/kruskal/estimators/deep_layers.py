@@ -58,6 +58,16 @@ def layer_options(
     ]
 
 
+def check_map_sweeps(value: Any) -> tuple[int, int]:
+    """(sweeps, burn_in), of which the second is smaller."""
+    try:
+        sweeps, burn_in = value
+    except (TypeError, ValueError):
+        raise InputError(f"map_sweeps must be (sweeps, burn_in), not {value!r}") from None
+    sweeps = whole_number("map_sweeps", sweeps, 1)
+    return sweeps, whole_number("map_sweeps", burn_in, 0, sweeps - 1)
+
+
 def complete_images(X: Any) -> np.ndarray:
     """Images (N, M_x, M_y, C) of which nothing is missing."""
     images, seen, _ = image_batch(X, None)
