@@ -17,6 +17,8 @@ _HOME = {
     "BayesianSVM": "kruskal.estimators.svm",
     "CFA": "kruskal.estimators.convolutional",
     "CKFA": "kruskal.estimators.convolutional",
+    "DeepCFA": "kruskal.estimators.deep",
+    "DeepCKFA": "kruskal.estimators.deep",
     "Dictionary": "kruskal.engines.dictionary",
     "InputError": "kruskal.errors",
     "KFA": "kruskal.estimators.kfa",

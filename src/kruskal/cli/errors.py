@@ -18,7 +18,9 @@ OPTION_OF = {
     "adapt": "--adapt",
     "alpha": "--alpha",
     "auto": "--auto",
+    "atom_sizes": "--atom-size",
     "batch_size": "--batch-size",
+    "C": "--cost",
     "burn_in": "--burn-in",
     "channels": "--channels",
     "checkpoint_seconds": "--checkpoint-seconds",
@@ -33,7 +35,9 @@ OPTION_OF = {
     "noise": "--noise",
     "online": "--online",
     "passes": "--passes",
+    "n_training": "--learn-from",
     "patch_shape": "--patch",
+    "pooling": "--pooling",
     "rank": "--rank",
     "regions": "--regions",
     "seed": "--seed",
@@ -47,7 +51,7 @@ OPTION_OF = {
     "usage_prior": "--usage-prior",
 }
 """The option behind an argument of the library."""
-_ARRAY = ("x", "values")
+_ARRAY = ("x", "X", "values")
 
 
 class Stopped(Exception):

@@ -107,7 +107,7 @@ def _from_folder(
             colour = "colour" if any(len(shape) == 3 for shape in shapes) else "grey"
     X = np.empty((len(paths), *size, 3 if colour == "colour" else 1), dtype=np.float32)
     for n, path in enumerate(paths):
-        X[n] = resize(_channels(_unit(_read_picture(path)), colour), size)
+        X[n] = resize(with_channels(unit_range(read_picture(path)), colour), size)
     classes = tuple(dict.fromkeys(name for name, _ in found))
     number = {name: c for c, name in enumerate(classes)}
     y = np.array([number[name] for name, _ in found], dtype=np.int64)
@@ -136,7 +136,8 @@ def _listing(folder: Path, skip: tuple[str, ...]) -> list[tuple[str, Path]]:
     return found
 
 
-def _read_picture(path: Path) -> np.ndarray:
+def read_picture(path: Path) -> np.ndarray:
+    """A grey picture (rows, columns) or a colour one (rows, columns, 3)."""
     values = read(path).values
     if values.ndim not in (2, 3) or (values.ndim == 3 and values.shape[2] not in (1, 3)):
         raise InputError(f"'{path}' has shape {values.shape}, expected a grey or a colour picture")
@@ -155,7 +156,7 @@ def _shape(path: Path) -> tuple[int, ...]:
                     return (picture.height, picture.width) if grey else (picture.height, picture.width, 3)
         except (OSError, SyntaxError, ValueError) as error:
             raise InputError(f"cannot read '{path}': {reason(error)}") from error
-    return _read_picture(path).shape
+    return read_picture(path).shape
 
 
 def _common_size(paths: list[Path], shapes: list[tuple[int, ...]]) -> tuple[int, int]:
@@ -169,14 +170,14 @@ def _common_size(paths: list[Path], shapes: list[tuple[int, ...]]) -> tuple[int,
     return first[0], first[1]
 
 
-def _unit(values: np.ndarray) -> np.ndarray:
+def unit_range(values: np.ndarray) -> np.ndarray:
     """Unsigned integers scaled by the largest of their type to 0 .. 1; others as they are."""
     if values.dtype.kind == "u":
         return values.astype(np.float32) / np.float32(np.iinfo(values.dtype).max)
     return values.astype(np.float32)
 
 
-def _channels(values: np.ndarray, colour: str) -> np.ndarray:
+def with_channels(values: np.ndarray, colour: str) -> np.ndarray:
     """A picture (rows, columns) or (rows, columns, 3) with one channel or three."""
     if colour == "colour":
         return np.repeat(values[..., None], 3, axis=2) if values.ndim == 2 else values
@@ -214,7 +215,7 @@ def _arrays(path: Path, X: np.ndarray, y: np.ndarray) -> LabelledPictures:
     names, index = np.unique(y, return_inverse=True)
     if len(names) < 2:
         raise InputError(f"'{path}' has one class only ('{names[0]}'), expected at least two")
-    values = _unit(X)
+    values = unit_range(X)
     values = values[..., None] if values.ndim == 3 else values
     return LabelledPictures(values, index.astype(np.int64), tuple(str(name) for name in names))
 
@@ -223,7 +224,11 @@ def _with_size(
     labelled: LabelledPictures, size: tuple[int, int] | None, colour: str | None
 ) -> LabelledPictures:
     """Arrays that were read whole, in the size and colour asked for."""
-    X = labelled.X
+    return labelled._replace(X=fitted(labelled.X, size, colour))
+
+
+def fitted(X: np.ndarray, size: tuple[int, int] | None, colour: str | None) -> np.ndarray:
+    """Pictures (N, rows, columns, channels) in the size and colour asked for."""
     if colour is not None:
         if X.shape[3] not in (1, 3):
             raise InputError(f"pictures with {X.shape[3]} channels cannot be made {colour}")
@@ -233,4 +238,4 @@ def _with_size(
             X = np.repeat(X, 3, axis=3)
     if size is not None and X.shape[1:3] != size:
         X = np.stack([resize(picture, size) for picture in X])
-    return labelled._replace(X=X)
+    return X

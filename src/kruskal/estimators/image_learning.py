@@ -1,6 +1,7 @@
 """How the convolutional estimators learn and infer: chains over images on threads, and what they leave."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -113,6 +114,16 @@ class ImageLearner:
         self.noise_std_ = noise_std
         self.ranks_ = self.model_.ranks(state)
         self.n_parameters_ = self.model_.n_parameters
+
+    def keep_atoms(self, kept: np.ndarray) -> None:
+        """Forget all atoms but those ``kept`` ((K,) bool), as if there had been no others."""
+        self._check_fitted()
+        self.n_atoms = int(kept.sum())
+        self.model_ = replace(self.model_, n_atoms=self.n_atoms)
+        per_atom = ("dictionary", "weights", "factors", "log_delta", "log_odds")
+        self.state_ = self.state_._replace(**{name: getattr(self.state_, name)[kept] for name in per_atom})
+        self.memory_ = None
+        self._read_off(self.usage_[kept], self.noise_std_)
 
     def _infer(
         self, images: np.ndarray, seen: np.ndarray, sweeps: int, burn_in: int

@@ -41,6 +41,8 @@ class Stream(IntEnum):
     MAP_START = 53
     BATCHES = 30
     BATCH_ORDER = 31
+    DEEP_IMAGES = 110
+    DEEP_SPLIT = 111
 
 
 def check_seed(seed: object) -> int:
