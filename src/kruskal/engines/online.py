@@ -31,11 +31,20 @@ from kruskal.patches import Items, PartialDraw
 
 
 class Learned(NamedTuple):
-    """What a stream of batches has taught: the global state, what is remembered, the sweeps made so far."""
+    """What a stream of batches has taught: the global state, what is remembered, the sweeps made so far.
+
+    ``trace`` has one row per batch, of its last sweep.
+    """
 
     state: Global
     memory: Filtered
     sweeps: int = 0
+    trace: np.ndarray = np.zeros((0, len(TRACED)))
+
+    @classmethod
+    def beginning(cls, state: Global) -> "Learned":
+        """No batch yet; learning begins with ``state``."""
+        return cls(state, Filtered.nothing(len(state.log_odds), *state.dictionary.shape))
 
 
 def learn_batch(
@@ -50,14 +59,14 @@ def learn_batch(
     forgetting : factor from 0 to 1 on everything that is remembered of the batches before
     """
     if learned is None:
-        state = model.start(start, items, seed)
-        learned = Learned(state, Filtered.nothing(len(state.log_odds), *state.dictionary.shape))
-    state, memory, sweeps = learned
+        learned = Learned.beginning(model.start(start, items, seed))
+    state, memory, sweeps, trace = learned
     with ThreadEngine(items, threads) as engine:
         engine.hold(items, len(state.log_odds))
         after = learn_from(model, state, memory, engine, seed, sweeps + 1, passes, forgetting)
     assert isinstance(after.memory, Filtered)
-    return Learned(after.state, after.memory, sweeps + passes)
+    trace = traced(trace, model, after.state, after.report)
+    return Learned(after.state, after.memory, sweeps + passes, trace)
 
 
 @dataclass

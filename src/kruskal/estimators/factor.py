@@ -1,4 +1,4 @@
-"""What KFA and BPFA share as estimators: fit, transform, inverse_transform, reconstruct, save, load."""
+"""What KFA and BPFA share as estimators: learning, coding, files."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -6,19 +6,22 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from kruskal.data import Scaling, observed_entries, refuse_constant
+from kruskal.data import Scaling, refuse_constant
 from kruskal.defaults import Look
 from kruskal.engines.coding import Coder, chunks
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.progress import Silent
 from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, whole_number
-from kruskal.estimators.scikit import ScikitEstimator, item_stack, numbers
+from kruskal.estimators.items import check_share, check_tolerance, finite_items, read_items, scaled_items
+from kruskal.estimators.ongoing import Ongoing
+from kruskal.estimators.scikit import ScikitEstimator, item_stack, numbers, refuse_mask
 from kruskal.gibbs.coding import CodingPlan
 from kruskal.learning import describe, learn_items, resolve_stack
 from kruskal.models import FIRST_NOISE_PRECISION
 from kruskal.patches import Items
 from kruskal.random import check_seed
+from kruskal.settings import Settings
 
 
 class FactorEstimator(ScikitEstimator):
@@ -30,6 +33,7 @@ class FactorEstimator(ScikitEstimator):
 
     _model: str
     learned_: Dictionary
+    ongoing_: Ongoing
     # parameters of all subclasses
     n_atoms: int | None
     sweeps: int | None
@@ -41,6 +45,7 @@ class FactorEstimator(ScikitEstimator):
     code_chains: int
     code_sweeps: int
     code_burn_in: int
+    forgetting: float
     sparse_output: bool
     tolerance: float
     seed: int
@@ -56,23 +61,65 @@ class FactorEstimator(ScikitEstimator):
         observed : bool array of the same shape, True where ``X`` is observed (None: wherever it is not NaN)
         """
         stack = item_stack(X)
-        shape = tuple(int(size) for size in stack.shape[1:])
-        values, mask = self._read(stack, observed, slice(0, len(stack)), may_be_none=False)
+        values, mask = read_items(stack, observed, slice(0, len(stack)), may_be_none=False)
+        refuse_mask(y, stack)
         refuse_constant(values, mask, "X")
         scaling = Scaling.fit(values, mask)
-        # entries of vectors need not be in any order: their differences say nothing about noise
-        look = Look.at(values, mask, scaling.scale) if len(shape) > 1 else Look(float(mask.mean()))
-        settings = resolve_stack(len(stack), shape, look, model=self._model, regions=1, **self._options())
+        settings = self._settings(values, mask, scaling, self._options())
         threads = check_threads(self.threads)
         self._plan()
-        self._take(
-            learn_items(
-                self._items(values, mask, scaling), settings, scaling,
-                describe(settings) | {"estimator": self.get_params()}, threads=threads, progress=Silent(),
-                tolerance=_tolerance(self.tolerance),
-            )
+        learned = learn_items(
+            scaled_items(values, mask, scaling), settings, scaling,
+            describe(settings) | {"estimator": self.get_params()}, threads=threads, progress=Silent(),
+            tolerance=check_tolerance(self.tolerance),
         )  # fmt: skip
+        vars(self).pop("ongoing_", None)  # a stream that came before is over
+        return self._take(learned)
+
+    def partial_fit(self, X: Any, y: Any = None, observed: Any = None) -> Self:
+        """Learn from one more batch of a stream; its items are remembered as sums only.
+
+        The first batch settles scaling, number of atoms, rank and priors. After `fit` or `load` a stream
+        begins with the atoms that are there, as a start: nothing is remembered of what they were learned
+        from. What was learned last is what `transform` uses. A batch that cannot be used changes nothing.
+
+        Parameters
+        ----------
+        X, y, observed : as for `fit`; any number of items, of the same shape in all batches
+        """
+        stack = self._stack(X) if self.__sklearn_is_fitted__() else item_stack(X)
+        values, mask = read_items(stack, observed, slice(0, len(stack)), may_be_none=False)
+        refuse_mask(y, stack)
+        ongoing = self._ongoing(values, mask)
+        items = finite_items(values, mask, ongoing.scaling)
+        threads, tolerance = check_threads(self.threads), check_tolerance(self.tolerance)
+        self._plan()
+        after = ongoing.after(items, check_share("forgetting", self.forgetting), threads)
+        self._take(after.dictionary({"estimator": self.get_params()}, tolerance))
+        self.ongoing_ = after
         return self
+
+    def _ongoing(self, values: np.ndarray, observed: np.ndarray) -> Ongoing:
+        """The stream so far, or its beginning."""
+        if hasattr(self, "ongoing_"):
+            return self.ongoing_
+        if self.__sklearn_is_fitted__():
+            known = self.learned_
+            settled = {"n_atoms": known.n_atoms} | ({"rank": known.rank} if known.rank else {})
+            settings = self._settings(values, observed, known.scaling, self._options() | settled)
+            return Ongoing.beginning(settings, known.scaling, known.first_state(1))
+        refuse_constant(values, observed, "X")
+        scaling = Scaling.fit(values, observed)
+        return Ongoing.beginning(self._settings(values, observed, scaling, self._options()), scaling)
+
+    def _settings(
+        self, values: np.ndarray, observed: np.ndarray, scaling: Scaling, options: dict[str, Any]
+    ) -> Settings:
+        """The parameters, checked and resolved for these items."""
+        shape = tuple(int(size) for size in values.shape[1:])
+        # entries of vectors need not be in any order: their differences say nothing about noise
+        look = Look.at(values, observed, scaling.scale) if len(shape) > 1 else Look(float(observed.mean()))
+        return resolve_stack(len(values), shape, look, model=self._model, regions=1, **options)
 
     def fit_transform(self, X: Any, y: Any = None, observed: Any = None) -> Any:
         """`fit`, then `transform` of the same items."""
@@ -189,38 +236,5 @@ class FactorEstimator(ScikitEstimator):
         return stack
 
     def _chunk(self, stack: Any, observed: Any, part: slice) -> Items:
-        values, mask = self._read(stack, observed, part, may_be_none=True)
-        items = self._items(values, mask, self.learned_.scaling)
-        if not np.isfinite(items.flat).all():
-            raise InputError("X holds values that are too large beside those that the model was fitted to")
-        return items
-
-    def _read(
-        self, stack: Any, observed: Any, part: slice, may_be_none: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Some items and which of their entries are observed."""
-        if observed is not None and len(observed) != len(stack):
-            raise InputError(f"observed has {len(observed)} items, expected {len(stack)} like X")
-        given = stack[part]
-        values = numbers(given)
-        masked = np.ma.array(values, mask=np.ma.getmaskarray(given)) if np.ma.isMaskedArray(given) else values
-        mask = None if observed is None else observed[part]
-        try:
-            return values, observed_entries(masked, mask, may_be_none=may_be_none)
-        except InputError as error:
-            raise InputError(f"X cannot be used: {error}") from error
-
-    def _items(self, values: np.ndarray, observed: np.ndarray, scaling: Scaling) -> Items:
-        """Scaled items; what stands at missing entries has no influence."""
-        scaled = scaling.forward(np.where(observed, values, 0))
-        return Items.from_matrix(scaled, observed)
-
-
-def _tolerance(value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = -1.0
-    if not 0.0 <= number < 1.0:
-        raise InputError(f"tolerance must be a number from 0 to below 1, not {value!r}")
-    return number
+        values, mask = read_items(stack, observed, part, may_be_none=True)
+        return finite_items(values, mask, self.learned_.scaling)

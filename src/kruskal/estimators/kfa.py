@@ -15,6 +15,8 @@ _PARAMETERS = """
     usage_prior : (a_pi, b_pi) of the beta process;  sparsity : the same as b_pi per item, with a_pi = K
     code_chains : number of chains of an item in `transform` and `reconstruct`
     code_sweeps, code_burn_in : their length, and how many sweeps at the beginning of each are not kept
+    forgetting : factor from 0 to 1 on what `partial_fit` remembers of the batches before, at each new one;
+        below 1 batches of N_b items count as much as N_b / (1 - forgetting) items
     sparse_output : whether `transform` gives a sparse matrix
     tolerance : relative tolerance of ``ranks_``
     seed : everything random follows from it
@@ -28,7 +30,8 @@ _ATTRIBUTES = """
         mixture; `transform` uses ``dictionary_``
     usage_ : (K,) mean share of the items that use each atom;  ranks_ : (K,) ranks (-1: not defined)
     noise_std_ : standard deviation of the noise, in the units of the data;  code_std_ : of the codes in use
-    trace_ : one value per sweep of noise_std, code_std, active_per_item, atoms_used and (KFA) alpha
+    trace_ : one value per sweep (per batch of `partial_fit`) of noise_std, code_std, active_per_item,
+        atoms_used and (KFA) alpha
     item_shape_ : (m_1, .., m_T);  n_features_in_ : number of entries of an item
     learned_ : all of it, a `kruskal.Dictionary`
 """
@@ -73,6 +76,7 @@ class KFA(FactorEstimator):
         code_chains: int = 4,
         code_sweeps: int = 4,
         code_burn_in: int = 2,
+        forgetting: float = 1.0,
         sparse_output: bool = False,
         tolerance: float = 0.01,
         seed: int = 0,
@@ -90,6 +94,7 @@ class KFA(FactorEstimator):
         self.code_chains = code_chains
         self.code_sweeps = code_sweeps
         self.code_burn_in = code_burn_in
+        self.forgetting = forgetting
         self.sparse_output = sparse_output
         self.tolerance = tolerance
         self.seed = seed
@@ -131,6 +136,7 @@ class BPFA(FactorEstimator):
         code_chains: int = 4,
         code_sweeps: int = 4,
         code_burn_in: int = 2,
+        forgetting: float = 1.0,
         sparse_output: bool = False,
         tolerance: float = 0.01,
         seed: int = 0,
@@ -146,6 +152,7 @@ class BPFA(FactorEstimator):
         self.code_chains = code_chains
         self.code_sweeps = code_sweeps
         self.code_burn_in = code_burn_in
+        self.forgetting = forgetting
         self.sparse_output = sparse_output
         self.tolerance = tolerance
         self.seed = seed

@@ -96,6 +96,12 @@ def item_stack(x: Any, name: str = "X") -> Any:
     return x
 
 
+def refuse_mask(y: Any, stack: Any) -> None:
+    """Refuse a mask in the place of ``y``, which is ignored: it would go unnoticed."""
+    if tuple(getattr(y, "shape", ())) == tuple(stack.shape):
+        raise InputError("y has the shape of X and would be ignored: give the mask by its name, observed=...")
+
+
 def numbers(x: Any, name: str = "X") -> np.ndarray:
     """A part of a stack as an array of real numbers, without its mask."""
     array = np.ma.getdata(x) if isinstance(x, np.ma.MaskedArray) else np.asarray(x)
