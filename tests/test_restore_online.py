@@ -39,15 +39,15 @@ class Told(Silent):
 def test_online(online, x, model):
     """All kinds restore; a row of the trace per visit, a draw per kept epoch."""
     told = Told()
-    found = kruskal.inpaint(x, online=online, model=model, regions=4, progress=told, **QUICK)
+    found = kruskal.inpaint(x, online=online, model=model, regions=4, progress=told, **QUICK | {"epochs": 10})
     missing = np.isnan(x)
     assert np.abs(found.mean - X).mean() < 0.35 and np.isfinite(found.std).all()
-    assert found.kept == 2 and all(len(values) == 16 for values in found.trace.values())
-    assert found.noise_std == pytest.approx(found.trace["noise_std"][-8:].mean())
-    assert told.begun == (16, 0, "batch") and told.shown[0] == (1, 1) and told.shown[-1] == (16, 4)
+    assert found.kept == 5 and all(len(values) == 40 for values in found.trace.values())
+    assert found.noise_std == pytest.approx(found.trace["noise_std"][-20:].mean())
+    assert told.begun == (40, 0, "batch") and told.shown[0] == (1, 1) and told.shown[-1] == (40, 10)
     assert (found.usage <= 1).all() and (found.usage > 0).any() and missing.any() == (x is HOLES)
     names = ("online", "batch_size", "batches", "passes", "sweeps", "burn_in")
-    expected = (online, 40, 4, 3 if online == "cdf" else 1, 4, 2)
+    expected = (online, 40, 4, 3 if online == "cdf" else 1, 10, 5)
     assert tuple(found.settings[name] for name in names) == expected
 
 

@@ -181,6 +181,7 @@ def test_options_reach_the_library(cli, picture, monkeypatch):
     wanted |= {"usage_prior": (6.0, 1.0), "codes": "uncollapsed", "sweeps": 4, "burn_in": 1, "seed": 3}
     wanted |= {"setting": "paper", "sparsity": None, "regions": 3, "auto": False}
     wanted |= {"until_converged": True, "time_budget": 60.0, "dictionary": None, "adapt": False}
+    wanted |= {"online": None, "batch_size": None, "epochs": None, "passes": None}
     wanted |= {"start": "random", "threads": 1, "channels": "cut", "checkpoint_seconds": 9.0}
     assert given == {**wanted, "checkpoint": None}
 

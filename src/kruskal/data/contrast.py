@@ -10,7 +10,6 @@ and its weights are made to sum to 1 again.
 from __future__ import annotations
 
 import numpy as np
-from scipy.ndimage import correlate1d
 
 from kruskal.errors import InputError, whole_number
 
@@ -67,6 +66,8 @@ def _weights(window: int, spread: float | None) -> np.ndarray:
 
 def _blur(plane: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Window sums; nothing counts outside of the picture."""
+    from scipy.ndimage import correlate1d  # not everybody who reads arrays needs it
+
     for axis in (0, 1):
         plane = correlate1d(plane, weights, axis=axis, mode="constant")
     return plane
