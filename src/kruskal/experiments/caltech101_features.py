@@ -24,11 +24,12 @@ PAPER = {
 """Accuracy with 15 and 30 pictures of each class."""
 FIT: dict[str, Any] = {
     "n_atoms": [64, 125, 128], "atom_sizes": [[16, 16], [9, 9], [5, 5]], "pooling": [[4, 4], [2, 2]],
-    "sweeps": 20, "noise_precision": 5.0, "nonnegative": True, "n_training": 300, "seed": 1,
+    "sweeps": 12, "noise_precision": 1.0, "nonnegative": True, "n_training": 200, "seed": 1,
 }  # fmt: skip
 BLOCKS = [4, 2, 1]
 """Maps of layers 1 to 3 are pooled once more by such blocks: 8x8, 6x6 and 7x7 places are left."""
-SVM = {"C": 0.1, "method": "em", "tol": 1e-3}
+SVM = {"C": 0.03, "method": "em", "tol": 1e-3}
+_AT_ONCE = 256
 
 
 class CaltechFeatures:
@@ -65,12 +66,10 @@ class CaltechFeatures:
         model = deep_model(
             context, name, MODELS[options["model"]], options["fit"], _read(pictures, chosen, options["side"])
         )
+        inside, outside = (_features(model, pictures, part, options) for part in (train, test))
         found: dict[str, Any] = {}
-        for layer in (1, 2, 3):
-            parts = [_features(model, pictures, part, layer, options) for part in (train, test)]
-            error = svm_error(
-                parts[0], labels[train], parts[1], labels[test], options["svm"], context.threads
-            )
+        for layer, (known, asked) in enumerate(zip(inside, outside), 1):
+            error = svm_error(known, labels[train], asked, labels[test], options["svm"], context.threads)
             found[f"accuracy_{layer}"] = 100.0 - error
         atoms = {f"layer{layer}": model.pixel_atoms(layer)[..., 0].astype(np.float32) for layer in (1, 2, 3)}
         keep_arrays(context.folder, cell.key, **atoms)
@@ -129,16 +128,14 @@ def _cell(model: str, count: int, seed: int) -> Cell:
 
 
 def _features(
-    model: Any, pictures: list[tuple[Path, str]], part: np.ndarray, layer: int, options: dict[str, Any]
-) -> np.ndarray:
-    """Features of some of the pictures, a few hundred of which are in memory at once."""
-    block = options["blocks"][layer - 1]
-    return np.concatenate(
-        [
-            pooled_features(model, _read(pictures, part[i : i + 256], options["side"]), layer, block)
-            for i in range(0, len(part), 256)
-        ]
-    )
+    model: Any, pictures: list[tuple[Path, str]], part: np.ndarray, options: dict[str, Any]
+) -> list[np.ndarray]:
+    """Features of every layer of some of the pictures, a few hundred of which are in memory at once."""
+    chunks = [
+        pooled_features(model, _read(pictures, part[i : i + _AT_ONCE], options["side"]), options["blocks"])
+        for i in range(0, len(part), _AT_ONCE)
+    ]
+    return [np.concatenate(parts) for parts in zip(*chunks)]
 
 
 def _read(pictures: list[tuple[Path, str]], which: np.ndarray, side: int) -> np.ndarray:

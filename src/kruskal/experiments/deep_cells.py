@@ -1,13 +1,12 @@
 """What the experiments with deep models share: a model that several cells use, and how well features do."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from kruskal.experiments.cells import Context
 from kruskal.experiments.made_by import made_by
-
-_AT_ONCE = 256
 
 
 def deep_model(context: Context, name: str, rank: int, fit: dict[str, Any], images: np.ndarray) -> Any:
@@ -34,18 +33,17 @@ def deep_model(context: Context, name: str, rank: int, fit: dict[str, Any], imag
     return model
 
 
-def pooled_features(model: Any, images: np.ndarray, layer: int, block: int = 1) -> np.ndarray:
-    """Features (N, d) of a layer, its maps pooled once more by blocks of ``block`` x ``block`` places."""
+def pooled_features(model: Any, images: np.ndarray, blocks: Sequence[int]) -> list[np.ndarray]:
+    """Features (N, d) of every layer, its maps pooled once more by so many rows and columns of places."""
     from kruskal.gibbs.conv_features import pool_maps
 
-    parts = []
-    for first in range(0, len(images), _AT_ONCE):
-        found = model.transform(images[first : first + _AT_ONCE], layer)
-        if block > 1:
-            maps = found.reshape(len(found), *model.layers_[layer - 1].model_.layout.grid, -1)
-            found = pool_maps(maps, (block, block)).reshape(len(found), -1)
-        parts.append(found)
-    return np.concatenate(parts)
+    found = model.transform(images, list(range(1, len(model.layers_) + 1)))
+    parts = np.split(found, np.cumsum(model.n_features_)[:-1], axis=1)
+    pooled = []
+    for part, layer, block in zip(parts, model.layers_, blocks, strict=True):
+        maps = part.reshape(len(part), *layer.model_.layout.grid, -1)
+        pooled.append(pool_maps(maps, (block, block)).reshape(len(part), -1).copy())
+    return pooled
 
 
 def svm_error(
