@@ -81,7 +81,7 @@ def train(
     ] = None,
     cost: Annotated[
         float, typer.Option(metavar="C", help="Weight of the errors of the SVM.", rich_help_panel=MODEL)
-    ] = 0.1,
+    ] = 0.03,
     sweeps: Annotated[int, typer.Option(metavar="N", help="Sweeps per layer.", rich_help_panel=RUN)] = 30,
     learn_from: Annotated[
         int,

@@ -215,7 +215,9 @@ class DeepCFA(ScikitEstimator):
 
     def _chosen(self, layers: Any) -> list[int]:
         depth = len(self.layers_)
-        wanted = layers if isinstance(layers, list | tuple) else [layers or depth]
+        wanted = [depth] if layers is None else layers if isinstance(layers, list | tuple) else [layers]
+        if not wanted:
+            raise InputError("layers is empty, expected numbers of layers")
         return [whole_number("layers", number, 1, depth) - 1 for number in wanted]
 
 

@@ -17,6 +17,8 @@ NAMES = (
     "dictionaries",
     "pictures",
     "conv-barbara",
+    "mnist-features",
+    "caltech101-features",
 )
 
 
