@@ -1,7 +1,7 @@
 """Imports point downwards only (docs/design.md).
 
 data, patches, tensor, random <- gibbs <- models <- engines
-    <- defaults, settings, choose, restore <- report, experiments <- cli
+    <- defaults, settings, choose, restore, estimator, svm <- report, experiments <- cli
 """
 
 import ast
@@ -18,7 +18,7 @@ LAYERS = [
     {"gibbs"},
     {"models"},
     {"engines"},
-    {"defaults", "settings", "choose", "restoration", "restore"},
+    {"defaults", "settings", "choose", "restoration", "restore", "estimator", "svm"},
     {"report", "experiments"},
     {"cli"},
 ]
@@ -32,6 +32,7 @@ WITHIN = {
     ("restore", "defaults"),
     ("restore", "settings"),
     ("experiments", "report"),
+    ("svm", "estimator"),
 }
 """Imports between parts of one layer that are wanted."""
 

@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BPFA": "kruskal.models",
+    "BayesianSVM": "kruskal.svm",
     "InputError": "kruskal.errors",
     "KFA": "kruskal.models",
     "Restoration": "kruskal.restoration",

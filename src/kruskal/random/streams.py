@@ -28,6 +28,11 @@ class Stream(IntEnum):
     MAP_CELLS = 51
     MAP_SLABS = 52
     MAP_START = 53
+    SVM_SCALES = 70
+    SVM_WEIGHTS = 71
+    SVM_PRECISION = 72
+    SVM_ORDER = 73
+    SVM_FOLDS = 74
 
 
 def check_seed(seed: object) -> int:

@@ -1,0 +1,150 @@
+"""What a classifier needs to be one of scikit-learn's, and what stands in when that is not installed."""
+
+import inspect
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kruskal.errors import InputError
+
+if TYPE_CHECKING:
+    Classifier = Any
+    NotFittedError = Any
+else:
+    try:
+        from sklearn.base import BaseEstimator, ClassifierMixin
+        from sklearn.exceptions import NotFittedError
+
+        class Classifier(ClassifierMixin, BaseEstimator):
+            """scikit-learn's own base classes."""
+
+    except ImportError:
+        NotFittedError = InputError
+
+        class Classifier:
+            """The part of scikit-learn's interface that the project needs."""
+
+            def get_params(self, deep: bool = True) -> dict[str, Any]:
+                """The arguments with which the classifier was made."""
+                return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+            def set_params(self, **params: Any) -> "Classifier":
+                """Replace some of them."""
+                known = self.get_params()
+                for name, value in params.items():
+                    if name not in known:
+                        raise InputError(f"parameter {name!r} is unknown, expected one of {', '.join(known)}")
+                    setattr(self, name, value)
+                return self
+
+            def score(self, X: Any, y: Any) -> float:
+                """The share of items whose class is predicted rightly."""
+                return float(np.mean(self.predict(X) == np.asarray(y)))
+
+
+def check_features(estimator: Any, X: Any, *, fitting: bool) -> np.ndarray:
+    """Features (N, d) as contiguous float32 (if given so) or float64, all finite.
+
+    When fitting, ``n_features_in_`` (and the names of a data frame's columns) are noted; else they must
+    agree.
+    """
+    if not fitting and not hasattr(estimator, "n_features_in_"):
+        raise NotFittedError(f"this {type(estimator).__name__} is not fitted yet, expected fit(X, y) first")
+    array = _real_matrix(X)
+    if not np.isfinite(array).all():
+        bad = int(array.size - np.isfinite(array).sum())
+        raise InputError(f"X has {bad} entries that are NaN or infinity, expected finite numbers only")
+    n_items, n_features = array.shape
+    if n_items == 0 or n_features == 0:
+        what = "sample" if n_items == 0 else "feature"
+        raise InputError(f"X has 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required.")
+    _check_names(estimator, X, fitting)
+    if fitting:
+        estimator.n_features_in_ = n_features
+    elif n_features != estimator.n_features_in_:
+        raise InputError(
+            f"X has {n_features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+    return np.ascontiguousarray(array)
+
+
+def check_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
+    """The classes (Y,), sorted, and the index of the class of every item (N,)."""
+    if y is None:
+        raise InputError("fit requires y to be passed, but the target y is None")
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = _column(y)
+    if labels.ndim != 1:
+        raise InputError(f"y has shape {labels.shape}, expected one label for each item, shape ({n_items},)")
+    if len(labels) != n_items:
+        raise InputError(f"y has {len(labels)} labels and X has {n_items} items, expected as many")
+    if labels.dtype.kind == "f":
+        if not np.isfinite(labels).all():
+            raise InputError("y has labels that are NaN or infinity, expected classes")
+        if (labels != np.round(labels)).any():
+            raise InputError(
+                "Unknown label type: y has fractional numbers (continuous), expected classes "
+                "(whole numbers or strings)"
+            )
+    try:
+        classes, index = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise InputError(
+            "y mixes labels that cannot be ordered, expected all numbers or all strings"
+        ) from None
+    if len(classes) < 2:
+        raise InputError(f"y has one class only ({classes[0]!r}), expected at least two classes")
+    return classes, index
+
+
+def positive_number(name: str, value: Any) -> float:
+    """``value`` as a finite float above 0, or an InputError that names the argument."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, bool) or not 0.0 < number < math.inf:
+        raise InputError(f"{name} must be a number above 0, not {value!r}")
+    return number
+
+
+def _real_matrix(X: Any) -> np.ndarray:
+    if hasattr(X, "tocsr"):
+        raise InputError("X is sparse, expected a dense array: use X.toarray()")
+    try:
+        array = np.asarray(X)
+        if array.dtype.kind == "c":
+            raise InputError("Complex data not supported: X has complex numbers, expected real ones")
+        if array.dtype != np.float32:
+            array = array.astype(np.float64)
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"X is not an array of numbers: {error}") from error
+    if array.ndim != 2:
+        raise InputError(
+            f"X has shape {array.shape}, expected items by features (N, d). Reshape your data, "
+            "one item with X.reshape(1, -1)"
+        )
+    return array
+
+
+def _check_names(estimator: Any, X: Any, fitting: bool) -> None:
+    """Remember or compare column names, as scikit-learn does, where it is installed."""
+    try:
+        from sklearn.utils.validation import validate_data
+    except ImportError:
+        return
+    validate_data(estimator, X, reset=fitting, skip_check_array=True)
+
+
+def _column(y: Any) -> np.ndarray:
+    """A column of labels as a vector, with scikit-learn's warning where it is installed."""
+    try:
+        from sklearn.utils.validation import column_or_1d
+    except ImportError:
+        return np.asarray(y)[:, 0]
+    return column_or_1d(y, warn=True)
