@@ -1,6 +1,6 @@
 """Imports point downwards only (docs/design.md).
 
-data, patches, tensor, random <- gibbs <- models <- engines
+data, patches, tensor, random <- gibbs <- deep <- models <- engines
     <- defaults, settings, choose, restore, estimator, svm <- report, experiments <- cli
 """
 
@@ -16,6 +16,7 @@ LAYERS = [
     {"kernel", "errors"},
     {"data", "patches", "tensor", "random"},
     {"gibbs"},
+    {"deep"},
     {"models"},
     {"engines"},
     {"defaults", "settings", "choose", "restoration", "restore", "estimator", "svm"},

@@ -33,6 +33,15 @@ class Stream(IntEnum):
     SVM_PRECISION = 72
     SVM_ORDER = 73
     SVM_FOLDS = 74
+    DEEP_START = 90
+    DEEP_ORDER = 91
+    DEEP_CELLS = 92
+    DEEP_DROPOUT = 93
+    DEEP_TEST_CELLS = 94
+    DEEP_SAMPLES = 95
+    DEEP_UNPOOLING = 96
+    DEEP_SCALES = 97
+    DEEP_PRETRAINING = 98
 
 
 def check_seed(seed: object) -> int:
