@@ -19,7 +19,8 @@ LAYERS = [
     {"deep"},
     {"models"},
     {"engines"},
-    {"defaults", "settings", "choose", "restoration", "restore", "estimator", "svm"},
+    {"defaults", "settings", "choose", "restoration", "restore", "estimator", "svm"}
+    | {"deep_settings", "deep_fit", "deep_pictures", "deep_generative"},
     {"report", "experiments"},
     {"cli"},
 ]
@@ -34,6 +35,16 @@ WITHIN = {
     ("restore", "settings"),
     ("experiments", "report"),
     ("svm", "estimator"),
+    ("deep_settings", "estimator"),
+    ("deep_fit", "deep_settings"),
+    ("deep_pictures", "deep_fit"),
+    ("deep_pictures", "deep_settings"),
+    ("deep_pictures", "estimator"),
+    ("deep_generative", "deep_fit"),
+    ("deep_generative", "deep_pictures"),
+    ("deep_generative", "deep_settings"),
+    ("deep_generative", "estimator"),
+    ("deep_generative", "svm"),
 }
 """Imports between parts of one layer that are wanted."""
 

@@ -15,8 +15,10 @@ __version__ = "0.1.0"
 _HOME = {
     "BPFA": "kruskal.models",
     "BayesianSVM": "kruskal.svm",
+    "DGDN": "kruskal.deep_generative",
     "InputError": "kruskal.errors",
     "KFA": "kruskal.models",
+    "KruskalDGDN": "kruskal.deep_generative",
     "Restoration": "kruskal.restoration",
     "denoise": "kruskal.restore",
     "expected_rank": "kruskal.tensor",

@@ -70,7 +70,7 @@ def test_drawn_cells_have_the_same_gradient():
 
 @pytest.mark.parametrize("world", ["two", "three"])
 def test_the_three_products_of_a_layer(world):
-    """<place(v, D), h> = <v, correlate_at(h, D)> = <D, accumulate(v, h)>, and all as their definition says."""
+    """<place(v, D), h> = <v, correlate_at(h, D)> = <D, accumulate(v, h)>, all as their definition says."""
     model, start, batch = make(world, 0)
     random = np.random.default_rng(3)
     dense = model.dense(start.parameters, start.scales)
@@ -159,7 +159,7 @@ def test_drawn_cells_have_their_probabilities():
 def test_cells_depend_on_image_number_layer_and_seed_only():
     layout = make("two", 0)[0].network.layers[0]
     maps = np.random.default_rng(7).normal(size=(6, np.prod(layout.map_shape), 3))
-    address = dict(seed=3, stream=Stream.DEEP_CELLS, layer=0, number=1)
+    address = {"seed": 3, "stream": Stream.DEEP_CELLS, "layer": 0, "number": 1}
     places = cells.drawn_cells(maps, layout, 1.0, np.arange(6), **address)[0]
     part = cells.drawn_cells(maps[4:], layout, 1.0, np.array([4, 5]), **address)[0]
     assert (places[4:] == part).all()

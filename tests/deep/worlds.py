@@ -6,13 +6,19 @@ from kruskal.deep.network import build_network
 from kruskal.deep.objective import Part, Terms
 from kruskal.models.dgdn import DeepModel
 
-TWO_LAYERS = dict(image_shape=(9, 8, 1), n_atoms=(3, 4), atom_sizes=((3, 2), (2, 3)), poolings=((2, 3),))
-THREE_LAYERS = dict(  # partial blocks in both pooled layers, two channels
-    image_shape=(13, 12, 2),
-    n_atoms=(3, 4, 5),
-    atom_sizes=((3, 3), (2, 2), (2, 1)),
-    poolings=((3, 2), (2, 2)),
-)
+TWO_LAYERS = {
+    "image_shape": (9, 8, 1),
+    "n_atoms": (3, 4),
+    "atom_sizes": ((3, 2), (2, 3)),
+    "poolings": ((2, 3),),
+}
+THREE_LAYERS = {  # partial blocks in both pooled layers, two channels
+    "image_shape": (13, 12, 2),
+    "n_atoms": (3, 4, 5),
+    "atom_sizes": ((3, 3), (2, 2), (2, 1)),
+    "poolings": ((3, 2), (2, 2)),
+}
+BOTH = Terms(1.0, 0.3)
 WORLDS = {"two": TWO_LAYERS, "three": THREE_LAYERS}
 
 
@@ -26,7 +32,7 @@ class Threadless:
         return [function(number) for number in range(self.n_shards)]
 
 
-def make(world, rank, n_images=5, seed=0, n_classes=3, terms=Terms(1.0, 0.3), **options):
+def make(world, rank, n_images=5, seed=0, n_classes=3, terms=BOTH, **options):
     """A model, its start with everything off zero, and a batch with one unlabelled image."""
     network = build_network(**WORLDS[world], n_classes=n_classes)
     model = DeepModel(network=network, rank=rank, terms=terms, weight_decay=0.01, **options)

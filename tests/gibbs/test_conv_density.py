@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kruskal.gibbs import precision
-from kruskal.gibbs.conv_local import sparse_maps, split_images
+from kruskal.gibbs.conv_local import split_images, sparse_maps
 from kruskal.gibbs.conv_usage import block_kinds, refused_counts, usage_shapes
 from kruskal.gibbs.precision import GammaPrior
 from kruskal.gibbs.usage import UsagePrior

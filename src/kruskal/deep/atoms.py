@@ -1,7 +1,8 @@
 r"""Atoms as functions of what is learned: free ones, and Kruskal tensors with their chain rule.
 
-A Kruskal dictionary is held as in `kruskal.tensor`: ``weights`` lambda (K, R) and ``factors`` (K, m_x + m_y + C, R)
-with the modes stacked, D_k = c sum_r lambda_kr u_r^x o u_r^y o u_r^c. The constant c sets the scale once.
+A Kruskal dictionary is held as in `kruskal.tensor`: ``weights`` lambda (K, R) and ``factors``
+(K, m_x + m_y + C, R) with the modes stacked, D_k = c sum_r lambda_kr u_r^x o u_r^y o u_r^c. The constant c
+sets the scale once.
 """
 
 from collections.abc import Sequence

@@ -5,8 +5,9 @@ its value at one cell; going upwards the cell is the one where the atom fits bes
 
     P(g) ~ exp(tau l_g^2 / 2) for l_g > 0,  1 otherwise                                                 (6.15)
 
-the weight (5.10) of a cell with a non-negative slab but for the mass of its tail. Given the cells (``places``:
-position x * (map columns) + y of the cell in its map), a layer is bilinear in values v and atoms D:
+the weight (5.10) of a cell with a non-negative slab but for the mass of its tail. Given the cells
+(``places``: position x * (map columns) + y of the cell in its map), a layer is bilinear in values v and
+atoms D:
 
     <place(v, D), h> = <v, correlate_at(h, D)> = <D, accumulate(v, h)>
 """

@@ -1,7 +1,7 @@
 r"""Inference: one pass upwards from the image, without a label, the same in training and at test time.
 
     l = D^(1) corr x;   g = one cell per block of l, the largest or drawn by (6.15);   v = max(0, l_g + b^(1))
-    and so on with v as the image of the next layer;   w = max(0, D^(L) corr v + b^(L))                  (6.16)
+    and so on with v as the image of the next layer;   w = max(0, D^(L) corr v + b^(L))                 (6.16)
 
 It is the first step of inference in the generative model with non-negative weights. Gradients flow through
 the values; the cells are held constant.
@@ -79,7 +79,7 @@ def infer_gradient(
     network: Network, dense: Dense, upward: Upward, slope: np.ndarray, gradient: Dense
 ) -> None:
     """Add to ``gradient`` what follows from the ``slope`` (n, d) of the objective in the top weights."""
-    n_images, top = len(slope), network.n_layers - 1
+    top = network.n_layers - 1
     slope = np.where(upward.features > 0, slope, 0).reshape(-1, network.n_atoms[-1])
     gradient.biases[top][...] += slope.sum(axis=0)
     gradient.dictionaries[top][...] += slope.T @ upward.columns

@@ -1,6 +1,6 @@
 r"""The objective of training and its gradient for a few images.
 
-    sum_n  nu sum_c max(0, 1 - y_nc f_nc) + kappa ||x_n - synthesis of w_n||^2,   f = beta w + beta_0    (6.17)
+    sum_n  nu sum_c max(0, 1 - y_nc f_nc) + kappa ||x_n - synthesis of w_n||^2,   f = beta w + beta_0   (6.17)
 
 with w from the pass upwards. The first term is 2C times the hinge, nu = 2C: with the scales lambda of the
 Bayesian support vector machine replaced by E[1/lambda] = 1 / (C |1 - y f|), the slope (6.8) is that of the

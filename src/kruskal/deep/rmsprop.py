@@ -17,7 +17,7 @@ class Schedule(NamedTuple):
     total: int
     warm_up: int = 100
     decay: float = 0.99
-    floor: float = 1e-6
+    floor: float = 1e-12
     averaging: float = 0.999
 
     def rate_at(self, step: int) -> float:

@@ -23,8 +23,8 @@ _RECENT = 10
 class Progress(Protocol):
     """Whatever listens to a run; the engine calls these four, always in the same thread."""
 
-    def start(self, total: int, done: int = 0) -> None:
-        """Begin a run of `total` sweeps of which `done` were made before (a resumed run)."""
+    def start(self, total: int, done: int = 0, unit: str = "sweep") -> None:
+        """Begin a run of `total` sweeps (or other units) of which `done` were made before (a resumed run)."""
 
     def note(self, text: str) -> None:
         """Say something once, such as that the kernels are being compiled; allowed before `start`."""
@@ -39,7 +39,7 @@ class Progress(Protocol):
 class Silent:
     """Tells nothing."""
 
-    def start(self, total: int, done: int = 0) -> None:
+    def start(self, total: int, done: int = 0, unit: str = "sweep") -> None:
         """Ignore."""
 
     def note(self, text: str) -> None:
@@ -106,13 +106,15 @@ class LogLines:
         self._clock = clock
         self._pace: Pace | None = None
         self._last_line: float | None = None
+        self._unit = "sweep"
 
-    def start(self, total: int, done: int = 0) -> None:
+    def start(self, total: int, done: int = 0, unit: str = "sweep") -> None:
         """Begin a run; a resumed one says where it goes on."""
         self._pace = Pace(total, self._clock)
         self._last_line = None
+        self._unit = unit
         if done:
-            self._line(f"going on after sweep {done}/{total}")
+            self._line(f"going on after {unit} {done}/{total}")
 
     def note(self, text: str) -> None:
         """Write the text as a line of its own."""
@@ -127,7 +129,7 @@ class LogLines:
         due = self._last_line is None or now - self._last_line >= self._interval
         if due or done >= self._pace.total:
             self._last_line = now
-            parts = [f"sweep {done}/{self._pace.total}", *describe(values)]
+            parts = [f"{self._unit} {done}/{self._pace.total}", *describe(values)]
             if left is not None and done < self._pace.total:
                 parts.append(f"{duration(left)} left")
             self._line(", ".join(parts))
@@ -158,7 +160,7 @@ class Bar:
         self._task: TaskID | None = None
         self._pace: Pace | None = None
 
-    def start(self, total: int, done: int = 0) -> None:
+    def start(self, total: int, done: int = 0, unit: str = "sweep") -> None:
         """Draw the bar."""
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
         from rich.progress import Progress as RichProgress
@@ -166,7 +168,7 @@ class Bar:
         self.stop()
         self._pace = Pace(total)
         self._progress = RichProgress(
-            TextColumn("sweep"),
+            TextColumn(unit),
             MofNCompleteColumn(),
             BarColumn(bar_width=None),
             TextColumn("{task.fields[values]}"),
@@ -236,6 +238,12 @@ def describe(values: Mapping[str, float]) -> list[str]:
         words.append(f"{values['active_per_item']:.1f} atoms per item")
     if "atoms_used" in values:
         words.append(f"{values['atoms_used']:.0f} atoms used")
+    for name, text in (("hinge", "hinge {:.3g}"), ("residual", "residual {:.3g}")):
+        if name in values:
+            words.append(text.format(values[name]))
+    for name, text in (("training_error", "training error"), ("validation_error", "validation error")):
+        if name in values:
+            words.append(f"{text} {100 * values[name]:.2f} %")
     return words
 
 

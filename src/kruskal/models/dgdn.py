@@ -1,6 +1,6 @@
 """The deep generative model: what its parameters are, where they begin, and one step of training."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
@@ -20,6 +20,7 @@ from kruskal.random import Stream, generator
 
 T = TypeVar("T")
 
+HINGE_ONLY = Terms(1.0, 0.0)
 FIRST_BIAS = -0.2
 _LEAST_GAIN = 1e-3
 _TINY = 1e-12
@@ -64,7 +65,7 @@ class DeepModel:
 
     network: Network
     rank: int = 0
-    terms: Terms = Terms(1.0, 0.0)
+    terms: Terms = HINGE_ONLY
     weight_decay: float = 1e-4
     dropout: float = 0.2
     sharpness: float = np.inf
@@ -129,6 +130,18 @@ class DeepModel:
         mine["log_gain"][...] = slope.log_gain
         return gradient
 
+    def prior_slope(self, parameters: np.ndarray, n_images: int) -> np.ndarray:
+        """The gradient of minus the log prior, shared out over the images.
+
+        Factors and free atoms are N(0, 1) here, as the constants c hold the scale; beta ~ N(0, 1), r is free.
+        """
+        slope = np.zeros_like(parameters)
+        pieces, mine = self.packing.views(parameters), self.packing.views(slope)
+        for name, piece in pieces.items():
+            if name.startswith(("atoms", "weights", "factors", "svm")):
+                mine[name][...] = piece / parameters.dtype.type(n_images)
+        return slope
+
     def start(self, images: np.ndarray, seed: int) -> Start:
         """Random atoms whose correlations with these images (n, M_x, M_y C) have unit standard deviation.
 
@@ -144,6 +157,19 @@ class DeepModel:
                 piece[...] = 1.0
             elif name.startswith("biases"):
                 piece[...] = FIRST_BIAS
+        return self.scaled(parameters, images)
+
+    def start_from(
+        self, images: np.ndarray, seed: int, atoms: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    ) -> Start:
+        """As `start`, with given atoms: (dictionary, weights, factors) of every layer."""
+        parameters = self.start(images, seed).parameters
+        pieces = self.packing.views(parameters)
+        for layer, (dictionary, weights, factors) in enumerate(atoms):
+            if self.rank:
+                pieces[f"weights{layer}"][...], pieces[f"factors{layer}"][...] = weights, factors
+            else:
+                pieces[f"atoms{layer}"][...] = dictionary
         return self.scaled(parameters, images)
 
     def scaled(self, parameters: np.ndarray, images: np.ndarray) -> Start:
