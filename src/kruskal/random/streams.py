@@ -41,6 +41,15 @@ class Stream(IntEnum):
     MAP_START = 53
     BATCHES = 30
     BATCH_ORDER = 31
+    DEEP_START = 90
+    DEEP_ORDER = 91
+    DEEP_CELLS = 92
+    DEEP_DROPOUT = 93
+    DEEP_TEST_CELLS = 94
+    DEEP_SAMPLES = 95
+    DEEP_UNPOOLING = 96
+    DEEP_SCALES = 97
+    DEEP_PRETRAINING = 98
 
 
 def check_seed(seed: object) -> int:
