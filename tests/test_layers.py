@@ -1,6 +1,6 @@
 """Imports point downwards only (docs/design.md).
 
-data, patches, tensor, random <- gibbs <- models <- engines
+data, patches, tensor, random <- gibbs <- deep <- models <- engines
     <- defaults, online, settings, choose, restore, learning, estimators <- report, experiments <- cli
 """
 
@@ -16,6 +16,7 @@ LAYERS = [
     {"kernel", "errors"},
     {"data", "patches", "tensor", "random"},
     {"gibbs"},
+    {"deep"},
     {"models"},
     {"engines"},
     {"defaults", "online", "settings", "choose", "restoration", "restore", "reuse", "learning", "estimators"},

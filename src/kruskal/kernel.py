@@ -17,7 +17,7 @@ from numba import njit
 from numba.core import event
 
 _RELAXED = {"reassoc", "contract", "nsz", "arcp"}
-_ROOMS = ("gibbs", "patches", "random", "tensor")
+_ROOMS = ("deep", "gibbs", "patches", "random", "tensor")
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -244,6 +244,12 @@ def describe(values: Mapping[str, float]) -> list[str]:
         words.append(f"{values['active_per_item']:.1f} atoms per item")
     if "atoms_used" in values:
         words.append(f"{values['atoms_used']:.0f} atoms used")
+    for name, text in (("hinge", "hinge {:.3g}"), ("residual", "residual {:.3g}")):
+        if name in values:
+            words.append(text.format(values[name]))
+    for name, text in (("training_error", "training error"), ("validation_error", "validation error")):
+        if name in values:
+            words.append(f"{text} {100 * values[name]:.2f} %")
     return words
 
 

@@ -1,0 +1,1 @@
+"""The deep model's passes over images: inference upwards, synthesis downwards, and their gradients."""

@@ -1,0 +1,125 @@
+"""Pictures that the generative model makes: of single atoms, of drawn top weights, of incomplete images."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kruskal.deep.codes import Given, code_step
+from kruskal.deep.dense import Dense
+from kruskal.deep.inference import LARGEST, infer
+from kruskal.deep.network import Network
+from kruskal.deep.synthesis import synthesise
+
+
+class TopPrior(NamedTuple):
+    """What top weights are like, fitted to those of training images.
+
+    Attributes
+    ----------
+    mean : (d,);  root : (d, d) with root root^T their covariance
+    usage : (d,) share of non-zeros;  slab_mean, slab_std : (d,) of the non-zeros
+    """
+
+    mean: np.ndarray
+    root: np.ndarray
+    usage: np.ndarray
+    slab_mean: np.ndarray
+    slab_std: np.ndarray
+
+
+def fit_top_prior(features: np.ndarray) -> TopPrior:
+    """Moments of top weights (n, d)."""
+    values = features.astype(np.float64)
+    mean = values.mean(axis=0)
+    strength, directions = np.linalg.eigh(np.cov(values, rowvar=False, ddof=0).reshape(len(mean), -1))
+    used = values != 0
+    count = np.maximum(used.sum(axis=0), 1)
+    slab_mean = values.sum(axis=0) / count
+    slab_std = np.sqrt(np.maximum((values**2).sum(axis=0) / count - slab_mean**2, 0.0))
+    root = directions * np.sqrt(np.maximum(strength, 0.0))
+    return TopPrior(mean, root, used.mean(axis=0), slab_mean, slab_std)
+
+
+def draw_top_weights(
+    prior: TopPrior, kind: str, n_draws: int, nonnegative: bool, random: np.random.Generator
+) -> np.ndarray:
+    """Top weights (n, d): ``joint`` normal with the covariance, or ``independent`` spikes and slabs."""
+    size = len(prior.mean)
+    noise = random.standard_normal((n_draws, size))
+    if kind == "joint":
+        drawn = prior.mean + noise @ prior.root.T
+    else:
+        drawn = (prior.slab_mean + prior.slab_std * noise) * (random.random((n_draws, size)) < prior.usage)
+    return np.maximum(drawn, 0.0) if nonnegative else drawn
+
+
+def uniform_cells(network: Network, n_images: int, random: np.random.Generator) -> list[np.ndarray]:
+    """Places of cells of which all of a block are alike (6.1)."""
+    chosen = []
+    for layer, layout in enumerate(network.layers[:-1]):
+        shape = (n_images, *layout.grid, network.n_atoms[layer])
+        place = 0
+        for axis, (size, step) in enumerate(zip(layout.map_shape, layout.pooling)):
+            corners = np.arange(0, size, step).reshape(-1, *[1] * (2 - axis))
+            lengths = np.minimum(size - corners, step)
+            inside = np.minimum((random.random(shape) * lengths).astype(np.int64), lengths - 1)
+            place = place * size + corners + inside
+        chosen.append(np.asarray(place, np.int32).reshape(n_images, layout.n_blocks, -1))
+    return chosen
+
+
+def pixel_atoms(network: Network, dense: Dense, layer: int) -> np.ndarray:
+    """Atoms of a layer as pictures (K, height, width, C), with the middle cell of every block below."""
+    sizes = Network(network.layers[: layer + 1], network.n_atoms[: layer + 1])
+    n_atoms = network.n_atoms[layer]
+    features = np.zeros((n_atoms, *network.layers[layer].map_shape, n_atoms), dense.dictionaries[0].dtype)
+    features[np.arange(n_atoms), 0, 0, np.arange(n_atoms)] = 1
+    places, height, width = [], *network.layers[layer].atom_size
+    for number in range(layer - 1, -1, -1):
+        layout = network.layers[number]
+        height = height * layout.pooling[0] + layout.atom_size[0] - 1
+        width = width * layout.pooling[1] + layout.atom_size[1] - 1
+    for number, layout in enumerate(network.layers[:layer]):
+        x, y = (
+            np.minimum(np.arange(0, size, step) + step // 2, size - 1)
+            for size, step in zip(layout.map_shape, layout.pooling)
+        )
+        cells = (x[:, None] * layout.map_shape[1] + y).reshape(1, -1, 1).astype(np.int32)
+        places.append(np.broadcast_to(cells, (n_atoms, layout.n_blocks, network.n_atoms[number])).copy())
+    part = dense._replace(
+        dictionaries=dense.dictionaries[: layer + 1], log_gain=np.zeros_like(dense.log_gain)
+    )
+    image = synthesise(sizes, part, features.reshape(n_atoms, -1), places).image
+    return image.reshape(n_atoms, *network.image_shape)[:, :height, :width]
+
+
+def complete_images(
+    network: Network,
+    dense: Dense,
+    images: np.ndarray,
+    observed: np.ndarray,
+    code_precision: float,
+    nonnegative: bool,
+    rounds: int,
+    steps: int,
+    whole: bool = False,
+) -> np.ndarray:
+    """Images (n, M_x, M_y C) with their missing entries filled in from top weights that fit the others.
+
+    In turn: a pass upwards from the image as it is filled in chooses the cells, ``steps`` steps of the top
+    weights towards the observed entries, and a pass downwards fills in anew. The top weights are those of the
+    pass in the first round, and go on from where they were afterwards. The precision of the noise is 1 here,
+    ``code_precision`` is relative to it. ``whole`` returns the synthesis of observed entries too.
+    """
+    filled = np.where(observed, images, 0).astype(images.dtype)
+    items = np.arange(len(images))
+    features = None
+    for _ in range(rounds):
+        upward = infer(network, dense, filled, items, LARGEST)
+        features = upward.features if features is None else features
+        given = Given(images, upward.places, 1.0, code_precision, observed=observed, nonnegative=nonnegative)
+        for _ in range(steps):
+            features = code_step(network, dense, features, given)
+        made = synthesise(network, dense, features, upward.places).image
+        filled = np.where(observed, images, made)
+    return made if whole else filled

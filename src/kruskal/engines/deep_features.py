@@ -1,0 +1,76 @@
+"""Top weights of new images: a pass upwards, or the literal model's chains, averaged over several."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kruskal.deep.dense import Dense
+from kruskal.deep.inference import infer
+from kruskal.deep.objective import Part
+from kruskal.engines.threads import Threads
+from kruskal.models.dgdn import DeepModel
+from kruskal.models.mcem import MonteCarloEM
+from kruskal.random import Stream
+
+VISITS = 20
+"""Visits of a chain of the literal model; the second half is averaged."""
+_IMAGES_AT_A_TIME = 100
+
+
+def visit_images(
+    function: Callable[[np.ndarray, np.ndarray], np.ndarray], images: np.ndarray, threads: int | None
+) -> np.ndarray:
+    """``function`` of (images, indices), a hundred at a time, on threads; results one below the other."""
+    parts = [
+        slice(first, min(first + _IMAGES_AT_A_TIME, len(images)))
+        for first in range(0, len(images), _IMAGES_AT_A_TIME)
+    ]
+    with Threads(parts, threads) as engine:
+        return np.concatenate(
+            engine.map(lambda part: function(images[part], np.arange(part.start, part.stop)))
+        )
+
+
+def top_weights(
+    model: DeepModel,
+    expectation: MonteCarloEM | None,
+    dense: Dense,
+    images: np.ndarray,
+    chains: int,
+    seed: int,
+    threads: int | None,
+) -> np.ndarray:
+    """Top weights (N, d), the mean over the chains; without chance one chain says all."""
+    if expectation is None and model.sharpness == np.inf:
+        chains = 1
+
+    def mean(part: np.ndarray, items: np.ndarray) -> np.ndarray:
+        total = np.zeros((len(part), model.network.n_features), part.dtype)
+        for chain in range(chains):
+            total += _one_chain(model, expectation, dense, part, items, chain, seed)
+        return total / part.dtype.type(chains)
+
+    return visit_images(mean, images, threads)
+
+
+def _one_chain(
+    model: DeepModel,
+    expectation: MonteCarloEM | None,
+    dense: Dense,
+    images: np.ndarray,
+    items: np.ndarray,
+    chain: int,
+    seed: int,
+) -> np.ndarray:
+    if expectation is None:
+        draw = model.draw(seed, Stream.DEEP_TEST_CELLS, chain)
+        return infer(model.network, dense, images, items, draw).features
+    codes = expectation.begin(dense, images, items)
+    part = Part(images, items, np.zeros((len(images), 0), images.dtype))
+    total = np.zeros_like(codes.features)
+    for number in range(VISITS):
+        address = chain * VISITS + number
+        codes, _ = expectation.visit(dense, codes, part, seed, address, Stream.DEEP_TEST_CELLS, False)
+        if number >= VISITS // 2:
+            total += codes.features
+    return total / images.dtype.type(VISITS - VISITS // 2)

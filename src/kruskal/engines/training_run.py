@@ -1,0 +1,94 @@
+"""Training to its end: checkpoints on the way, Ctrl-C safe, telling how far it is."""
+
+import math
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from kruskal.engines import training_files
+from kruskal.engines.checkpoint import locked
+from kruskal.engines.progress import Progress
+from kruskal.engines.training import TRACED
+from kruskal.errors import InputError
+
+_TELL_EVERY = 20
+
+
+class State(Protocol):
+    """What steps change."""
+
+    @property
+    def done(self) -> int:
+        """Number of steps made."""
+
+    @property
+    def trace(self) -> np.ndarray:
+        """(epochs, len(TRACED))."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All of it but ``done``, by name."""
+
+
+class Steps(Protocol):
+    """Whatever is trained step by step."""
+
+    now: Any
+
+    def advance(self) -> None:
+        """Make one step, or none when interrupted."""
+
+    def go_on_from(self, arrays: dict[str, np.ndarray]) -> None:
+        """Put a saved state in the place of the present one."""
+
+
+class Keeping(NamedTuple):
+    """Where the state is kept (None: nowhere), how often, and the digest of what is trained."""
+
+    directory: Path | None = None
+    seconds: float = math.inf
+    digest: str = ""
+
+
+def train(steps: Steps, total: int, keeping: Keeping, progress: Progress) -> None:
+    """Make the steps that are not made yet."""
+    directory = keeping.directory
+    with ExitStack() as stack:
+        if directory is not None:
+            training_files.open_folder(directory)
+            stack.enter_context(locked(directory))
+            saved = training_files.load(directory, keeping.digest)
+            if saved is not None:
+                steps.go_on_from(saved)
+        progress.start(total, steps.now.done, "step")
+        stack.callback(progress.stop)
+        saved_at = time.monotonic()
+        try:
+            while steps.now.done < total:
+                steps.advance()
+                if steps.now.done % _TELL_EVERY == 0 or steps.now.done == total:
+                    progress.update(steps.now.done, _shown(steps.now))
+                if time.monotonic() - saved_at >= keeping.seconds:
+                    _save(steps.now, keeping, progress)
+                    saved_at = time.monotonic()
+        finally:
+            _save(steps.now, keeping, progress)
+
+
+def _shown(now: State) -> dict[str, float]:
+    """What is known of the last epoch."""
+    if not len(now.trace):
+        return {}
+    return {name: float(value) for name, value in zip(TRACED, now.trace[-1]) if not np.isnan(value)}
+
+
+def _save(now: State, keeping: Keeping, progress: Progress) -> None:
+    """Write a checkpoint, if asked for. A failure is told and does not cost the run."""
+    if keeping.directory is None:
+        return
+    try:
+        training_files.save(keeping.directory, keeping.digest, now.done, now.arrays())
+    except InputError as error:
+        progress.note(f"no checkpoint could be written after step {now.done}: {error}")

@@ -1,0 +1,139 @@
+"""The fit of a deep model: where it begins, and its training to the end."""
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kruskal.deep.dense import Dense
+from kruskal.engines.deep_features import top_weights
+from kruskal.engines.mcem_training import MonteCarloTraining
+from kruskal.engines.pretraining import pretrain
+from kruskal.engines.progress import Silent
+from kruskal.engines.training import TRACED, Data, Training, part_threads
+from kruskal.engines.training_files import digest_of
+from kruskal.engines.training_run import Keeping, train
+from kruskal.errors import InputError
+from kruskal.estimators.deep_settings import Images, build_model, build_schedule
+from kruskal.kernel import watch_compilation
+from kruskal.models.dgdn import DeepModel, Start
+from kruskal.models.mcem import MonteCarloEM
+from kruskal.random import Stream, generator
+
+_START_IMAGES = 100
+"""Images from which the scales of the start are set."""
+_NO_INFLUENCE = ("checkpoint", "checkpoint_seconds", "progress", "threads", "chains", "svm", "svm_options")
+
+
+class Fitted(NamedTuple):
+    """A trained model.
+
+    Attributes
+    ----------
+    model : what was trained;  expectation : of the literal method, else None
+    parameters : theta, averaged;  scales : constants of the layers
+    trace : one value per epoch, by name;  seconds : of this process
+    """
+
+    model: DeepModel
+    expectation: MonteCarloEM | None
+    parameters: np.ndarray
+    scales: tuple[float, ...]
+    trace: dict[str, np.ndarray]
+    seconds: float
+
+    @property
+    def dense(self) -> Dense:
+        """The parameters as the passes take them."""
+        return self.model.dense(self.parameters, self.scales)
+
+
+def fit_deep(
+    options: dict[str, Any],
+    images: Images,
+    labels: np.ndarray,
+    n_classes: int,
+    validation: tuple[np.ndarray, np.ndarray] | None,
+    threads: int,
+) -> Fitted:
+    """Train as the options of an estimator say.
+
+    Parameters
+    ----------
+    options : all arguments of the estimator, checked but for those that depend on the data
+    images, labels : (N,) index of the class, -1 for none;  n_classes : Y
+    validation : other images (n, M_x, M_y C) and their classes, or None
+    """
+    began = time.perf_counter()
+    model = build_model(options, images.shape, n_classes)
+    schedule, batch_size = build_schedule(options, len(images.values))
+    seed, progress = int(options["seed"]), options["progress"] or Silent()
+    signs = np.where(np.arange(n_classes) == labels[:, None], 1, -1).astype(np.float32)
+    signs[labels < 0] = 0
+    data = Data(images.values, signs)
+    expectation = None
+    if options["method"] == "mcem":
+        expectation = MonteCarloEM(network=model.network)
+    with (
+        watch_compilation(partial(progress.note, "compiling, this happens once")),
+        part_threads(threads) as engine,
+    ):
+        start = _start(options, model, images.values, seed, threads)
+        validate = None
+        if validation is not None and n_classes:
+            validate = partial(_error, model, expectation, *validation, seed, threads)
+        common = (start, data, schedule, batch_size, seed, engine, validate)
+        steps: Training | MonteCarloTraining = (
+            Training(model, *common)
+            if expectation is None
+            else MonteCarloTraining(model, expectation, *common)
+        )
+        train(steps, schedule.total, _keeping(options, images.values, labels, validation), progress)
+    trace = {name: column for name, column in zip(TRACED, steps.now.trace.T) if not np.isnan(column).all()}
+    seconds = time.perf_counter() - began
+    return Fitted(model, expectation, steps.now.moving.average, start.scales, trace, seconds)
+
+
+def _start(options: dict[str, Any], model: DeepModel, images: np.ndarray, seed: int, threads: int) -> Start:
+    """A random start, or the atoms of the layers' Gibbs samplers on some of the images."""
+    if not options["pretrain"]:
+        return model.start(images[:_START_IMAGES], seed)
+    random = generator(seed, Stream.DEEP_PRETRAINING, 2**32)
+    number = min(int(options["pretrain_images"]), len(images))
+    chosen = np.sort(random.choice(len(images), number, replace=False))
+    atoms = pretrain(
+        model.network, model.rank, images[chosen], int(options["pretrain_sweeps"]), seed, threads
+    )
+    return model.start_from(images[:_START_IMAGES], seed, atoms)
+
+
+def _error(
+    model: DeepModel,
+    expectation: MonteCarloEM | None,
+    images: np.ndarray,
+    labels: np.ndarray,
+    seed: int,
+    threads: int,
+    dense: Dense,
+) -> float:
+    """The share of images whose class is not found, with one chain."""
+    features = top_weights(model, expectation, dense, images, 1, seed, threads)
+    return float(np.mean((features @ dense.weights.T + dense.bias).argmax(axis=1) != labels))
+
+
+def _keeping(
+    options: dict[str, Any],
+    images: np.ndarray,
+    labels: np.ndarray,
+    validation: tuple[np.ndarray, np.ndarray] | None,
+) -> Keeping:
+    if options["checkpoint"] is None:
+        return Keeping()
+    directory = Path(options["checkpoint"])
+    if not directory.parent.is_dir():
+        raise InputError(f"checkpoint folder {directory} cannot be made: {directory.parent} does not exist")
+    settings = {name: value for name, value in options.items() if name not in _NO_INFLUENCE}
+    digest = digest_of(settings, images, labels, *(validation or ()))
+    return Keeping(directory, float(options["checkpoint_seconds"]), digest)

@@ -1,0 +1,256 @@
+"""DGDN and KruskalDGDN: the supervised deep generative model as a classifier."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kruskal.deep.pictures import fit_top_prior
+from kruskal.engines.deep_features import top_weights
+from kruskal.engines.progress import Progress
+from kruskal.engines.threads import check_threads
+from kruskal.errors import InputError
+from kruskal.estimators.classifier import Classifier
+from kruskal.estimators.deep_fit import fit_deep
+from kruskal.estimators.deep_pictures import Pictures
+from kruskal.estimators.deep_settings import Images, check_images, check_options, check_partial_labels
+from kruskal.models.temperature import fit_scale, probabilities
+
+_PRIOR_IMAGES = 10_000
+
+
+class DGDN(Pictures, Classifier):
+    r"""Deep generative deconvolutional network, supervised by a Bayesian support vector machine.
+
+    An image is a sum of atoms placed at sparse places; their weights, pooled, are the image of the next
+    layer, up to the top weights, on which linear decisions are taken. Top weights come from one pass upwards
+    without the label, the same in training and at test time (6.16); the hinge loss of the decisions and the
+    squared residual of the pass downwards (6.17) are followed back through it to the atoms.
+
+    Parameters
+    ----------
+    atoms : {"gaussian", "kruskal"};  rank : Kruskal terms R of an atom
+    n_atoms : K per layer;  atom_sizes : a number or pair per layer;  pooling : the same, but for the last
+        layer; blocks at the border may be partial
+    image_shape : (rows, columns) or (rows, columns, channels) of images that are given as rows of numbers
+    method : ``gradient``, or ``mcem``: the paper's literal Monte Carlo EM, where top weights are unknowns
+        that see the label (two layers; for comparison)
+    generative : kappa, the weight of the squared residual; with 0 the model classifies only
+    hinge : nu = 2C, the weight of the hinge loss
+    cells : ``largest``, or ``drawn`` with sharpness tau (6.15), in training and at test time
+    sharpness : tau
+    epochs, least_steps, batch_size : passes over the images, as many more as needed for so many steps
+    learning_rate : eta; None: 0.01 for Kruskal, 0.005 for Gaussian atoms
+    warm_up, averaging : see `kruskal.deep.rmsprop`
+    dropout : of top weights, in training;  weight_decay : of beta
+    pretrain : begin with atoms from Gibbs sampling layer by layer, ``pretrain_sweeps`` sweeps on
+        ``pretrain_images`` images; else with random ones
+    svm : ``trained`` keeps the decisions of the training; ``em``, ``stochastic`` or ``gibbs`` fits
+        `kruskal.BayesianSVM` to the top weights, with ``svm_options``
+    chains : at test time, where cells are drawn
+    seed : int;  threads : int or None (all cores); results do not depend on it
+    checkpoint : folder or None; a fit of the same data and options goes on from there, with the same result
+    checkpoint_seconds : time between two checkpoints;  progress : listener or None
+
+    Attributes
+    ----------
+    classes_ : (Y,)
+    atoms_ : list of (K, m_x, m_y, C), the atoms of each layer
+    coef_ : (Y, d);  intercept_ : (Y,), the decisions of the training
+    svm_ : the fitted `kruskal.BayesianSVM`, unless ``svm`` is ``trained``
+    trace_ : per epoch: hinge, residual, training_error, validation_error
+    n_dictionary_parameters_ : numbers that the atoms are made of;  seconds_ : of the training
+    """
+
+    def __init__(
+        self,
+        *,
+        atoms: str = "gaussian",
+        rank: int = 1,
+        n_atoms: Any = (36, 152),
+        atom_sizes: Any = (8, 6),
+        pooling: Any = (3,),
+        image_shape: Any = None,
+        method: str = "gradient",
+        generative: float = 0.0,
+        hinge: float = 1.0,
+        cells: str = "largest",
+        sharpness: float = 16.0,
+        epochs: int = 10,
+        least_steps: int = 1000,
+        batch_size: int = 100,
+        learning_rate: float | None = None,
+        warm_up: int = 100,
+        averaging: float = 0.999,
+        dropout: float = 0.3,
+        weight_decay: float = 1e-4,
+        pretrain: bool = False,
+        pretrain_images: int = 300,
+        pretrain_sweeps: int = 30,
+        svm: str = "trained",
+        svm_options: dict[str, Any] | None = None,
+        chains: int = 5,
+        seed: int = 0,
+        threads: int | None = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_seconds: float = 60.0,
+        progress: Progress | None = None,
+    ) -> None:
+        self.atoms = atoms
+        self.rank = rank
+        self.n_atoms = n_atoms
+        self.atom_sizes = atom_sizes
+        self.pooling = pooling
+        self.image_shape = image_shape
+        self.method = method
+        self.generative = generative
+        self.hinge = hinge
+        self.cells = cells
+        self.sharpness = sharpness
+        self.epochs = epochs
+        self.least_steps = least_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.warm_up = warm_up
+        self.averaging = averaging
+        self.dropout = dropout
+        self.weight_decay = weight_decay
+        self.pretrain = pretrain
+        self.pretrain_images = pretrain_images
+        self.pretrain_sweeps = pretrain_sweeps
+        self.svm = svm
+        self.svm_options = svm_options
+        self.chains = chains
+        self.seed = seed
+        self.threads = threads
+        self.checkpoint = checkpoint
+        self.checkpoint_seconds = checkpoint_seconds
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None, validation: tuple[Any, Any] | None = None) -> "DGDN":
+        """Fit to images X and labels y.
+
+        Parameters
+        ----------
+        X : (N, rows, columns), (N, rows, columns, channels), or (N, d) with ``image_shape``
+        y : (N,) labels; None, or -1 among numbers, where there is none: such images contribute their squared
+            residual only. None at all: no images have labels.
+        validation : other images and all their labels, for the trace and the scale of the probabilities
+        """
+        options = self._options()
+        check_options(options)
+        threads = check_threads(self.threads)
+        images = check_images(X, self.image_shape)
+        self.classes_, labels = check_partial_labels(y, len(images.values))
+        other = self._validation(validation, images)
+        self._fitted = fit_deep(options, images, labels, len(self.classes_), other, threads)
+        self._given = images._replace(values=images.values[:0])
+        self._keep(images, labels, other)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Top weights (N, d), places by atoms; the mean over the chains where cells are drawn."""
+        return self._features(self._check(X).values)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Decisions (N, Y), or (N,) for two classes."""
+        f = self._decide(self._features(self._check(X).values))
+        return f[:, 0] if f.shape[1] == 1 else f
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class (N,) with the largest decision."""
+        f = self._decide(self._features(self._check(X).values))
+        index = (f[:, 0] > 0).astype(int) if f.shape[1] == 1 else f.argmax(axis=1)
+        return self.classes_[index]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities (N, Y), by one scale for all decisions.
+
+        The scale was set on the validation images, or, without them, on the training images, whose decisions
+        are surer than others'; a refitted support vector machine brings its own.
+        """
+        features = self._features(self._check(X).values)
+        if hasattr(self, "svm_"):
+            return self.svm_.predict_proba(features)
+        return probabilities(self._decide(features), self.temperature_)
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            name: value for name, value in vars(self).items() if not name.endswith("_") and name[0] != "_"
+        }
+
+    def _validation(self, validation: Any, images: Images) -> tuple[np.ndarray, np.ndarray] | None:
+        if validation is None:
+            return None
+        try:
+            X, y = validation
+        except (TypeError, ValueError):
+            raise InputError("validation must be a pair of images and labels") from None
+        others = check_images(X, self.image_shape, "validation")
+        if others.shape != images.shape:
+            raise InputError(f"validation has images of shape {others.shape}, expected {images.shape}")
+        index = np.searchsorted(self.classes_, np.asarray(y))
+        index = np.minimum(index, len(self.classes_) - 1)
+        if len(index) != len(others.values) or not np.array_equal(self.classes_[index], np.asarray(y)):
+            raise InputError("validation has labels that are not among those of y, or not one for each image")
+        return others.values, index
+
+    def _keep(self, images: Images, labels: np.ndarray, other: tuple[np.ndarray, np.ndarray] | None) -> None:
+        """Read off what the fit found."""
+        fitted, dense = self._fitted, self._fitted.dense
+        self.trace_, self.seconds_ = fitted.trace, fitted.seconds
+        self.n_dictionary_parameters_ = fitted.model.n_dictionary_parameters
+        layers = zip(dense.dictionaries, fitted.model.network.layers)
+        self.atoms_ = [atoms.reshape(-1, *layout.atom_shape).copy() for atoms, layout in layers]
+        self.coef_, self.intercept_ = dense.weights.copy(), dense.bias.copy()
+        for name in ("svm_", "temperature_"):
+            self.__dict__.pop(name, None)
+        some = np.linspace(0, len(labels) - 1, min(_PRIOR_IMAGES, len(labels))).astype(int)
+        whole = self.svm != "trained" and len(self.classes_) > 0
+        chosen = np.flatnonzero(labels >= 0) if whole else some
+        features = self._features(images.values[chosen])
+        self._prior = fit_top_prior(features[:_PRIOR_IMAGES])
+        if whole:
+            from kruskal.estimators.svm import BayesianSVM
+
+            given: dict[str, Any] = {"method": self.svm, "seed": self.seed, "threads": self.threads} | (
+                self.svm_options or {}
+            )
+            self.svm_ = BayesianSVM(**given).fit(features, self.classes_[labels[chosen]])
+        elif len(self.classes_):
+            known = labels[chosen] >= 0
+            shown, true = (features[known], labels[chosen][known])
+            if other is not None:
+                shown, true = self._features(other[0]), other[1]
+            self.temperature_ = fit_scale(self._decide(shown), true)
+
+    def _features(self, values: np.ndarray) -> np.ndarray:
+        fitted = self._fitted
+        return top_weights(
+            fitted.model, fitted.expectation, fitted.dense, values, int(self.chains), int(self.seed),
+            self.threads,
+        )  # fmt: skip
+
+    def _decide(self, features: np.ndarray) -> np.ndarray:
+        """(N, Y), or (N, 1) for two classes."""
+        if not len(self.classes_):
+            raise InputError("y had no labels: there are no classes to decide between")
+        if hasattr(self, "svm_"):
+            f = self.svm_.decision_function(features)
+            return f[:, None] if f.ndim == 1 else f
+        f = features @ self.coef_.T + self.intercept_
+        return 0.5 * (f[:, 1:] - f[:, :1]) if f.shape[1] == 2 else f
+
+
+class KruskalDGDN(DGDN):
+    """`DGDN` whose atoms are Kruskal tensors of rank ``rank`` in every layer; all other options are its."""
+
+    def __init__(self, *, rank: int = 1, **options: Any) -> None:
+        super().__init__(atoms="kruskal", rank=rank, **options)
+
+
+_SIGNATURE = inspect.signature(DGDN.__init__)
+KruskalDGDN.__init__.__signature__ = _SIGNATURE.replace(  # type: ignore[attr-defined]
+    parameters=[one for one in _SIGNATURE.parameters.values() if one.name != "atoms"]
+)

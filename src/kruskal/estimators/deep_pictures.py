@@ -1,0 +1,102 @@
+"""Pictures of a fitted deep model: reconstructed, completed, sampled, and those of its atoms."""
+
+from typing import Any
+
+import numpy as np
+
+from kruskal.deep.pictures import TopPrior, complete_images, draw_top_weights, pixel_atoms, uniform_cells
+from kruskal.deep.synthesis import synthesise
+from kruskal.engines.deep_features import visit_images
+from kruskal.errors import InputError, whole_number
+from kruskal.estimators.deep_fit import Fitted
+from kruskal.estimators.deep_settings import Images, check_images
+from kruskal.estimators.scikit import ScikitEstimator
+from kruskal.random import Stream, generator
+
+PRIORS = ("joint", "independent")
+_CODE_PRECISION = 0.02
+"""gamma_s of the top weights while images are completed, relative to the noise precision."""
+
+
+class Pictures(ScikitEstimator):
+    """The generative side of `kruskal.DGDN`."""
+
+    image_shape: Any
+    seed: int
+    threads: int | None
+    _fitted: Fitted
+    _given: Images
+    _prior: TopPrior
+
+    def reconstruct(self, X: Any) -> np.ndarray:
+        """What the pass downwards makes of the pass upwards, in the form of X, pictures in [0, 1]."""
+        images = self._check(X)
+        every = np.ones(images.values.shape, bool)
+        return images.like(self._complete(images.values, every, 1, 0, whole=True))
+
+    def inpaint(self, X: Any, observed: Any, rounds: int = 20, steps: int = 3) -> np.ndarray:
+        """X with the entries where ``observed`` is False filled in; see `kruskal.deep.pictures`."""
+        images = self._check(X)
+        mask = np.asarray(observed)
+        if mask.dtype != bool or mask.shape != np.shape(X):
+            raise InputError(
+                f"observed has type {mask.dtype} and shape {mask.shape}, expected bool {np.shape(X)}"
+            )
+        mask = mask.reshape(images.values.shape)
+        rounds, steps = whole_number("rounds", rounds, 1), whole_number("steps", steps, 1)
+        return images.like(self._complete(images.values, mask, rounds, steps))
+
+    def sample(self, n_samples: int = 1, prior: str = "joint", seed: int | None = None) -> np.ndarray:
+        """New images: top weights as those of the training images, every cell of a block equally likely.
+
+        ``joint`` top weights have the mean and covariance of the training images', ``independent`` ones each
+        their share of zeros and their mean and spread.
+        """
+        if prior not in PRIORS:
+            raise InputError(f"prior must be one of {', '.join(PRIORS)}, not {prior!r}")
+        self._need_generative("sample")
+        fitted = self._fitted
+        random = generator(int(self.seed if seed is None else seed), Stream.DEEP_SAMPLES, 0)
+        n_samples = whole_number("n_samples", n_samples, 1)
+        features = draw_top_weights(self._prior, prior, n_samples, fitted.expectation is None, random)
+        places = uniform_cells(fitted.model.network, n_samples, random)
+        image = synthesise(fitted.model.network, fitted.dense, features.astype(np.float32), places).image
+        return self._given.like(image)
+
+    def pixel_atoms(self, layer: int) -> np.ndarray:
+        """Atoms of layer 1, 2, .. as pictures (K, height, width, C)."""
+        self.refuse_unfitted()
+        network = self._fitted.model.network
+        layer = whole_number("layer", layer, 1, network.n_layers)
+        return pixel_atoms(network, self._fitted.dense, layer - 1)
+
+    def _check(self, X: Any) -> Images:
+        self.refuse_unfitted()
+        images = check_images(X, self.image_shape)
+        if images.shape != self._given.shape:
+            raise InputError(f"X has images of shape {images.shape}, expected {self._given.shape}")
+        return images
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` was called."""
+        return hasattr(self, "_fitted")
+
+    def _need_generative(self, what: str) -> None:
+        self.refuse_unfitted()
+        if self._fitted.model.terms.generative == 0.0 and self._fitted.expectation is None:
+            raise InputError(f"{what} needs a model with generative above 0, not 0: this one only classifies")
+
+    def _complete(
+        self, values: np.ndarray, observed: np.ndarray, rounds: int, steps: int, whole: bool = False
+    ) -> np.ndarray:
+        self._need_generative("a picture of the model")
+        fitted, dense = self._fitted, self._fitted.dense
+        nonnegative = fitted.expectation is None
+
+        def visit(part: np.ndarray, items: np.ndarray) -> np.ndarray:
+            return complete_images(
+                fitted.model.network, dense, part, observed[items], _CODE_PRECISION, nonnegative, rounds,
+                steps, whole,
+            )  # fmt: skip
+
+        return visit_images(visit, values, self.threads)

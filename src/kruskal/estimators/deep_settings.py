@@ -1,0 +1,186 @@
+"""What a deep model is told: options checked, images and labels as the engines take them."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kruskal.deep.network import Network, build_network
+from kruskal.deep.objective import Terms
+from kruskal.deep.rmsprop import Schedule
+from kruskal.errors import InputError, whole_number
+from kruskal.estimators.classifier import check_labels, positive_number
+from kruskal.models.dgdn import DeepModel
+from kruskal.random import check_seed
+
+METHODS = ("gradient", "mcem")
+CELLS = ("largest", "drawn")
+ATOMS = ("gaussian", "kruskal")
+SVMS = ("trained", "em", "stochastic", "gibbs")
+RATES = {"gaussian": 5e-3, "kruskal": 1e-2}
+NO_LABEL = -1
+
+
+class Images(NamedTuple):
+    """values : (N, M_x, M_y C) float32;  shape : (M_x, M_y, C);  flat, grey : how they were given."""
+
+    values: np.ndarray
+    shape: tuple[int, int, int]
+    flat: bool
+    grey: bool
+
+    def like(self, values: np.ndarray) -> np.ndarray:
+        """Other images (n, M_x, M_y C) in the form in which these were given."""
+        if self.flat:
+            return values.reshape(len(values), -1)
+        return values.reshape(len(values), *(self.shape[:2] if self.grey else self.shape))
+
+
+def check_images(X: Any, image_shape: Sequence[int] | None, name: str = "X") -> Images:
+    """Images (N, M_x, M_y), (N, M_x, M_y, C), or rows (N, d) together with their shape.
+
+    Whole numbers are divided by the largest of their type, so that a picture's are in [0, 1].
+    """
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InputError(f"{name} is not an array of numbers: {error}") from error
+    if array.dtype.kind not in "buif":
+        raise InputError(f"{name} has entries of type {array.dtype}, expected real numbers")
+    flat = array.ndim == 2 and image_shape is not None
+    if flat:
+        assert image_shape is not None
+        if array.shape[1] != math.prod(image_shape):
+            raise InputError(
+                f"{name} has {array.shape[1]} numbers per image, expected {math.prod(image_shape)} "
+                f"for image_shape {tuple(image_shape)}"
+            )
+        array = array.reshape(len(array), *image_shape)
+    grey = array.ndim == 3
+    if array.ndim not in (3, 4) or array.size == 0:
+        raise InputError(
+            f"{name} has shape {array.shape}, expected images (N, rows, columns) or (N, rows, columns, "
+            "channels), or rows of numbers together with image_shape"
+        )
+    if array.dtype.kind in "ui":
+        values = array.astype(np.float32) / np.float32(np.iinfo(array.dtype).max)
+    else:
+        values = array.astype(np.float32)
+        if not np.isfinite(values).all():
+            bad = int(values.size - np.isfinite(values).sum())
+            raise InputError(
+                f"{name} has {bad} entries that are NaN or infinity, expected finite numbers only"
+            )
+    shape = (*array.shape[1:3], 1 if grey else array.shape[3])
+    return Images(np.ascontiguousarray(values).reshape(len(array), shape[0], -1), shape, flat, grey)
+
+
+def check_partial_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
+    """The classes (Y,), and the index of the class (N,) of every image: -1 where there is no label.
+
+    No label is None, or -1 among whole numbers; no labels at all are no classes.
+    """
+    if y is None:
+        return np.zeros(0), np.full(n_items, NO_LABEL)
+    labels = np.asarray(y)
+    if labels.ndim != 1 or len(labels) != n_items:
+        raise InputError(f"y has shape {labels.shape}, expected one label for each image, shape ({n_items},)")
+    if labels.dtype.kind == "O":
+        known = np.array([label is not None and not _is_minus_one(label) for label in labels], dtype=bool)
+    else:
+        known = labels != NO_LABEL if labels.dtype.kind in "if" else np.ones(n_items, bool)
+    index = np.full(n_items, NO_LABEL)
+    if not known.any():
+        return np.zeros(0), index
+    classes, index[known] = check_labels(labels[known].tolist(), int(known.sum()))
+    return classes, index
+
+
+def _is_minus_one(label: Any) -> bool:
+    return isinstance(label, (int, float, np.number)) and label == NO_LABEL
+
+
+def build_model(options: dict[str, Any], shape: tuple[int, int, int], n_classes: int) -> DeepModel:
+    """The model that the options of an estimator describe."""
+    _one_of("atoms", options["atoms"], ATOMS)
+    _one_of("cells", options["cells"], CELLS)
+    network = _network(options, shape, n_classes)
+    rank = whole_number("rank", options["rank"], 1) if options["atoms"] == "kruskal" else 0
+    sharpness = positive_number("sharpness", options["sharpness"])
+    generative = _not_negative("generative", options["generative"])
+    if options["method"] == "gradient" and n_classes == 0 and generative == 0.0:
+        raise InputError("generative is 0 and y has no labels, expected labels or generative above 0")
+    return DeepModel(
+        network=network,
+        rank=rank,
+        terms=Terms(positive_number("hinge", options["hinge"]), generative),
+        weight_decay=_not_negative("weight_decay", options["weight_decay"]),
+        dropout=_share("dropout", options["dropout"]),
+        sharpness=sharpness if options["cells"] == "drawn" else math.inf,
+    )
+
+
+def build_schedule(options: dict[str, Any], n_images: int) -> tuple[Schedule, int]:
+    """The schedule of the optimiser, and the size of a minibatch."""
+    batch_size = whole_number("batch_size", options["batch_size"], 1)
+    epochs = whole_number("epochs", options["epochs"], 1)
+    least = whole_number("least_steps", options["least_steps"], 0)
+    steps_per_epoch = -(-n_images // batch_size)
+    total = steps_per_epoch * max(epochs, -(-least // steps_per_epoch))
+    rate = options["learning_rate"]
+    return Schedule(
+        rate=RATES[options["atoms"]] if rate is None else positive_number("learning_rate", rate),
+        total=total,
+        warm_up=whole_number("warm_up", options["warm_up"], 0),
+        averaging=_share("averaging", options["averaging"]),
+    ), batch_size
+
+
+def check_options(options: dict[str, Any]) -> None:
+    """Whatever can be checked before the data are seen."""
+    _one_of("method", options["method"], METHODS)
+    _one_of("svm", options["svm"], SVMS)
+    whole_number("chains", options["chains"], 1)
+    whole_number("pretrain_images", options["pretrain_images"], 1)
+    whole_number("pretrain_sweeps", options["pretrain_sweeps"], 1)
+    check_seed(options["seed"])
+    positive_number("checkpoint_seconds", options["checkpoint_seconds"])
+    if options["checkpoint"] is not None and not isinstance(options["checkpoint"], (str, Path)):
+        raise InputError(f"checkpoint must be the path of a folder or None, not {options['checkpoint']!r}")
+
+
+def _network(options: dict[str, Any], shape: tuple[int, int, int], n_classes: int) -> Network:
+    try:
+        n_atoms = [whole_number("n_atoms", number, 1) for number in options["n_atoms"]]
+        sizes = [_pair("atom_sizes", size) for size in options["atom_sizes"]]
+        poolings = [_pair("pooling", size) for size in options["pooling"]]
+    except TypeError as error:
+        raise InputError("n_atoms, atom_sizes and pooling must be lists with one entry per layer") from error
+    if options["method"] == "mcem" and len(n_atoms) != 2:
+        raise InputError(f"method 'mcem' is for 2 layers, but n_atoms has {len(n_atoms)}")
+    return build_network(shape, n_atoms, sizes, poolings, n_classes)
+
+
+def _pair(name: str, size: Any) -> tuple[int, int]:
+    pair = (size, size) if np.ndim(size) == 0 else tuple(size)
+    if len(pair) != 2:
+        raise InputError(f"{name} must have a number or a pair of numbers per layer, not {size!r}")
+    return whole_number(name, pair[0], 1), whole_number(name, pair[1], 1)
+
+
+def _one_of(name: str, value: Any, names: tuple[str, ...]) -> None:
+    if value not in names:
+        raise InputError(f"{name} must be one of {', '.join(names)}, not {value!r}")
+
+
+def _not_negative(name: str, value: Any) -> float:
+    return 0.0 if value == 0 and not isinstance(value, bool) else positive_number(name, value)
+
+
+def _share(name: str, value: Any) -> float:
+    share = _not_negative(name, value)
+    if share >= 1.0:
+        raise InputError(f"{name} must be a number from 0 to below 1, not {value!r}")
+    return share
