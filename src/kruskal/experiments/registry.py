@@ -15,12 +15,14 @@ NAMES = (
     "dct4d",
     "dictionaries",
     "pictures",
+    "mnist",
+    "mnist-size",
 )
 
 
 def get(name: str) -> Experiment:
-    """The experiment of this name, which is ``EXPERIMENT`` of the module of the same name."""
+    """The experiment of this name, which is ``EXPERIMENT`` of the module of the same name (- is _ there)."""
     if name not in NAMES:
         raise InputError(f"experiment {name!r} is unknown, expected one of {', '.join(NAMES)}")
-    experiment: Experiment = import_module(f"kruskal.experiments.{name}").EXPERIMENT
+    experiment: Experiment = import_module(f"kruskal.experiments.{name.replace('-', '_')}").EXPERIMENT
     return experiment
