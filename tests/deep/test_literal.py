@@ -215,3 +215,55 @@ def test_completion_solves_its_linear_system():
         precision = np.eye(size) + 5.0 * prior.root.T @ seen.T @ seen @ prior.root
         expected = np.linalg.solve(precision, 5.0 * prior.root.T @ seen.T @ target)
         assert found[n] == pytest.approx(expected, abs=1e-6)
+
+
+def gibbs_features(network, dense, images, places, gamma_eps, gamma_s, random):
+    """Top weights drawn jointly given the cells: with the synthesis written as a matrix, N(Q^-1 h, Q^-1)."""
+    drawn = []
+    for n, image in enumerate(images):
+        size = network.n_features
+        synthesis = synthesise(network, dense, np.eye(size), [places[[n] * size]]).image.reshape(size, -1).T
+        precision = gamma_s * np.eye(size) + gamma_eps * synthesis.T @ synthesis
+        factor = np.linalg.cholesky(precision)
+        mean = np.linalg.solve(precision, gamma_eps * synthesis.T @ image.ravel())
+        drawn.append(mean + np.linalg.solve(factor.T, random.standard_normal(size)))
+    return np.array(drawn)
+
+
+def test_full_gibbs_and_the_literal_method_agree():
+    """Given the dictionaries, little noise and no labels: the same mean image, near the true one."""
+    from kruskal.deep.network import build_network
+
+    network = build_network((7, 7, 1), (2, 2), ((3, 3), (2, 2)), ((2, 2),))
+    random = np.random.default_rng(7)
+    dense = Dense.zeros(network, np.dtype(float))
+    for atoms in dense.dictionaries:
+        atoms[...] = random.normal(size=atoms.shape)
+    gamma_eps, gamma_s, n = 100.0, 1.0, 6
+    truth = random.normal(size=(n, network.n_features))
+    _, places, _, _ = infer(network, dense, random.random((n, 7, 7)), np.arange(n), LARGEST)
+    clean = synthesise(network, dense, truth, places).image
+    images = clean + gamma_eps**-0.5 * random.normal(size=clean.shape)
+    part = Part(images, np.arange(n), np.zeros((n, 0)))
+    literal = MonteCarloEM(
+        network=network, noise_precision=gamma_eps, code_precision=gamma_s, rounds=1, code_steps=5
+    )
+    codes = gibbs = Codes(truth.copy(), places[0].copy())
+    sums, kept = np.zeros((2, *images.shape)), 0
+    for number in range(300):
+        codes, _ = literal.visit(dense, codes, part, 1, number, Stream.DEEP_UNPOOLING, False)
+        down = synthesise(network, dense, gibbs.features, [gibbs.places])
+        cells = gibbs.places.copy()
+        draw_unpooling(
+            images - down.image, down.values[0], cells, dense.dictionaries[0], network.layers[0],
+            gamma_eps, part.items, 2, number,
+        )  # fmt: skip
+        gibbs = Codes(gibbs_features(network, dense, images, cells, gamma_eps, gamma_s, random), cells)
+        if number >= 50:
+            kept += 1
+            for place, one in enumerate((codes, gibbs)):
+                sums[place] += synthesise(network, dense, one.features, [one.places]).image
+    mean, mean_gibbs = sums / kept
+    noise = ((images - clean) ** 2).mean()
+    assert ((mean - mean_gibbs) ** 2).mean() < 0.1 * noise
+    assert ((mean_gibbs - clean) ** 2).mean() < noise and ((mean - clean) ** 2).mean() < noise
