@@ -20,11 +20,9 @@ from .worlds import make
 GAMMA_EPS, GAMMA_S, COST = 3.0, 0.7, 0.6
 
 
-def log_joint(model, dense, images, features, places, signs=None, scales=None, observed=None):
+def log_joint(model, dense, images, features, places, signs=None, scales=None):
     """log p(x | w, z) p(w) and the pseudo-likelihood of the labels with their scales, up to constants."""
     rest = images - synthesise(model.network, dense, features, places).image
-    if observed is not None:
-        rest = rest * observed
     total = -0.5 * GAMMA_EPS * (rest**2).sum() - 0.5 * GAMMA_S * (features**2).sum()
     if signs is not None:
         f = features @ dense.weights.T + dense.bias
@@ -115,29 +113,27 @@ def test_a_scan_of_the_cells_leaves_the_joint_density_as_it_is():
 
 
 @pytest.mark.parametrize("labels", [False, True])
-@pytest.mark.parametrize("masked", [False, True])
-def test_the_slope_of_the_top_weights(world, labels, masked):
+def test_the_slope_of_the_top_weights(world, labels):
     model, dense, batch, features, places = world
     random = np.random.default_rng(3)
     scales = random.gamma(2.0, size=batch.signs.shape)
-    observed = random.random(batch.images.shape) > 0.3 if masked else None
     told = {"signs": batch.signs, "scales": scales} if labels else {}
     given = Given(
-        batch.images, places, GAMMA_EPS, GAMMA_S, observed, batch.signs if labels else None,
+        batch.images, places, GAMMA_EPS, GAMMA_S, batch.signs if labels else None,
         1.0 / scales if labels else None, COST,
     )  # fmt: skip
     slope = code_gradient(model.network, dense, features, given)
     for _ in range(3):
         direction = random.normal(size=features.shape)
         ends = [
-            log_joint(model, dense, batch.images, features + e * direction, places, observed=observed, **told)
+            log_joint(model, dense, batch.images, features + e * direction, places, **told)
             for e in (1e-5, -1e-5)
         ]
         assert np.vdot(slope, direction) == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5)
     moved = code_step(model.network, dense, features, given)
 
     def value(w):
-        return log_joint(model, dense, batch.images, w, places, observed=observed, **told)
+        return log_joint(model, dense, batch.images, w, places, **told)
 
     assert value(moved) > value(features)
     # each image is at the maximum on its line
@@ -192,3 +188,82 @@ def test_codes_without_label_do_not_depend_on_it(world):
         part = Part(batch.images, batch.items, signs)
         found.append(literal.visit(dense, codes, part, 1, 1, Stream.DEEP_TEST_CELLS, False)[0].features)
     assert (found[0] == found[1]).all()
+
+
+def test_completion_solves_its_linear_system():
+    """Conjugate gradients against a direct solution of (6.18), with the synthesis as a matrix."""
+    from kruskal.deep.completion import Beliefs, solve
+    from kruskal.deep.pictures import fit_top_prior
+
+    model, start, batch = make("two", 1)
+    dense = model.dense(start.parameters, start.scales)
+    upward = infer(model.network, dense, batch.images, batch.items, LARGEST)
+    random = np.random.default_rng(6)
+    size = model.network.n_features
+    prior = fit_top_prior(random.normal(size=(40, size)) @ random.normal(size=(size, size)) / size)
+    beliefs = Beliefs(prior, np.zeros(batch.images.shape[1:]), 5.0)
+    observed = random.random(batch.images.shape) > 0.4
+    found = solve(
+        model.network, dense, batch.images, observed, upward.places, beliefs,
+        np.zeros((len(batch.images), size)), 4 * size,
+    )  # fmt: skip
+    for n in range(len(batch.images)):
+        places = [upward.places[0][[n] * size]]
+        synthesis = synthesise(model.network, dense, np.eye(size), places).image.reshape(size, -1).T
+        seen = synthesis[observed[n].ravel()]
+        target = (batch.images[n].ravel() - synthesis @ prior.mean)[observed[n].ravel()]
+        precision = np.eye(size) + 5.0 * prior.root.T @ seen.T @ seen @ prior.root
+        expected = np.linalg.solve(precision, 5.0 * prior.root.T @ seen.T @ target)
+        assert found[n] == pytest.approx(expected, abs=1e-6)
+
+
+def gibbs_features(network, dense, images, places, gamma_eps, gamma_s, random):
+    """Top weights drawn jointly given the cells: with the synthesis written as a matrix, N(Q^-1 h, Q^-1)."""
+    drawn = []
+    for n, image in enumerate(images):
+        size = network.n_features
+        synthesis = synthesise(network, dense, np.eye(size), [places[[n] * size]]).image.reshape(size, -1).T
+        precision = gamma_s * np.eye(size) + gamma_eps * synthesis.T @ synthesis
+        factor = np.linalg.cholesky(precision)
+        mean = np.linalg.solve(precision, gamma_eps * synthesis.T @ image.ravel())
+        drawn.append(mean + np.linalg.solve(factor.T, random.standard_normal(size)))
+    return np.array(drawn)
+
+
+def test_full_gibbs_and_the_literal_method_agree():
+    """Given the dictionaries, little noise and no labels: the same mean image, near the true one."""
+    from kruskal.deep.network import build_network
+
+    network = build_network((7, 7, 1), (2, 2), ((3, 3), (2, 2)), ((2, 2),))
+    random = np.random.default_rng(7)
+    dense = Dense.zeros(network, np.dtype(float))
+    for atoms in dense.dictionaries:
+        atoms[...] = random.normal(size=atoms.shape)
+    gamma_eps, gamma_s, n = 100.0, 1.0, 6
+    truth = random.normal(size=(n, network.n_features))
+    _, places, _, _ = infer(network, dense, random.random((n, 7, 7)), np.arange(n), LARGEST)
+    clean = synthesise(network, dense, truth, places).image
+    images = clean + gamma_eps**-0.5 * random.normal(size=clean.shape)
+    part = Part(images, np.arange(n), np.zeros((n, 0)))
+    literal = MonteCarloEM(
+        network=network, noise_precision=gamma_eps, code_precision=gamma_s, rounds=1, code_steps=5
+    )
+    codes = gibbs = Codes(truth.copy(), places[0].copy())
+    sums, kept = np.zeros((2, *images.shape)), 0
+    for number in range(300):
+        codes, _ = literal.visit(dense, codes, part, 1, number, Stream.DEEP_UNPOOLING, False)
+        down = synthesise(network, dense, gibbs.features, [gibbs.places])
+        cells = gibbs.places.copy()
+        draw_unpooling(
+            images - down.image, down.values[0], cells, dense.dictionaries[0], network.layers[0],
+            gamma_eps, part.items, 2, number,
+        )  # fmt: skip
+        gibbs = Codes(gibbs_features(network, dense, images, cells, gamma_eps, gamma_s, random), cells)
+        if number >= 50:
+            kept += 1
+            for place, one in enumerate((codes, gibbs)):
+                sums[place] += synthesise(network, dense, one.features, [one.places]).image
+    mean, mean_gibbs = sums / kept
+    noise = ((images - clean) ** 2).mean()
+    assert ((mean - mean_gibbs) ** 2).mean() < 0.1 * noise
+    assert ((mean_gibbs - clean) ** 2).mean() < noise and ((mean - clean) ** 2).mean() < noise

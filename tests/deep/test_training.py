@@ -22,7 +22,7 @@ def same(one, other):
 @pytest.mark.parametrize("method", ["gradient", "mcem"])
 @pytest.mark.parametrize("atoms", ["gaussian", "kruskal"])
 def test_threads_do_not_matter(method, atoms):
-    X, y = bars(110)
+    X, y = bars(102)  # the last minibatch has fewer images than parts
     options = {**SHORT, "method": method, "atoms": atoms, "generative": 0.02, "cells": "drawn", "rank": 2}
     fits = [kruskal.DGDN(**options, threads=threads).fit(X, y) for threads in (1, 2)]
     assert same(*fits)

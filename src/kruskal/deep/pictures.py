@@ -1,12 +1,10 @@
-"""Pictures that the generative model makes: of single atoms, of drawn top weights, of incomplete images."""
+"""Pictures that the generative model makes: of single atoms and of drawn top weights."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.deep.codes import Given, code_step
 from kruskal.deep.dense import Dense
-from kruskal.deep.inference import LARGEST, infer
 from kruskal.deep.network import Network
 from kruskal.deep.synthesis import synthesise
 
@@ -91,35 +89,3 @@ def pixel_atoms(network: Network, dense: Dense, layer: int) -> np.ndarray:
     )
     image = synthesise(sizes, part, features.reshape(n_atoms, -1), places).image
     return image.reshape(n_atoms, *network.image_shape)[:, :height, :width]
-
-
-def complete_images(
-    network: Network,
-    dense: Dense,
-    images: np.ndarray,
-    observed: np.ndarray,
-    code_precision: float,
-    nonnegative: bool,
-    rounds: int,
-    steps: int,
-    whole: bool = False,
-) -> np.ndarray:
-    """Images (n, M_x, M_y C) with their missing entries filled in from top weights that fit the others.
-
-    In turn: a pass upwards from the image as it is filled in chooses the cells, ``steps`` steps of the top
-    weights towards the observed entries, and a pass downwards fills in anew. The top weights are those of the
-    pass in the first round, and go on from where they were afterwards. The precision of the noise is 1 here,
-    ``code_precision`` is relative to it. ``whole`` returns the synthesis of observed entries too.
-    """
-    filled = np.where(observed, images, 0).astype(images.dtype)
-    items = np.arange(len(images))
-    features = None
-    for _ in range(rounds):
-        upward = infer(network, dense, filled, items, LARGEST)
-        features = upward.features if features is None else features
-        given = Given(images, upward.places, 1.0, code_precision, observed=observed, nonnegative=nonnegative)
-        for _ in range(steps):
-            features = code_step(network, dense, features, given)
-        made = synthesise(network, dense, features, upward.places).image
-        filled = np.where(observed, images, made)
-    return made if whole else filled

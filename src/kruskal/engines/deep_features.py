@@ -1,6 +1,7 @@
 """Top weights of new images: a pass upwards, or the literal model's chains, averaged over several."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,14 @@ from kruskal.random import Stream
 VISITS = 20
 """Visits of a chain of the literal model; the second half is averaged."""
 _IMAGES_AT_A_TIME = 100
+
+
+class Found(NamedTuple):
+    """mean : (n, d) top weights over the visits;  features, places : those of the last visit."""
+
+    mean: np.ndarray
+    features: np.ndarray
+    places: list[np.ndarray]
 
 
 def visit_images(
@@ -47,13 +56,13 @@ def top_weights(
     def mean(part: np.ndarray, items: np.ndarray) -> np.ndarray:
         total = np.zeros((len(part), model.network.n_features), part.dtype)
         for chain in range(chains):
-            total += _one_chain(model, expectation, dense, part, items, chain, seed)
+            total += run_chain(model, expectation, dense, part, items, chain, seed).mean
         return total / part.dtype.type(chains)
 
     return visit_images(mean, images, threads)
 
 
-def _one_chain(
+def run_chain(
     model: DeepModel,
     expectation: MonteCarloEM | None,
     dense: Dense,
@@ -61,10 +70,11 @@ def _one_chain(
     items: np.ndarray,
     chain: int,
     seed: int,
-) -> np.ndarray:
+) -> Found:
+    """The codes of images (n, M_x, M_y C) whose indices are ``items``, in one chain."""
     if expectation is None:
-        draw = model.draw(seed, Stream.DEEP_TEST_CELLS, chain)
-        return infer(model.network, dense, images, items, draw).features
+        upward = infer(model.network, dense, images, items, model.draw(seed, Stream.DEEP_TEST_CELLS, chain))
+        return Found(upward.features, upward.features, upward.places)
     codes = expectation.begin(dense, images, items)
     part = Part(images, items, np.zeros((len(images), 0), images.dtype))
     total = np.zeros_like(codes.features)
@@ -73,4 +83,4 @@ def _one_chain(
         codes, _ = expectation.visit(dense, codes, part, seed, address, Stream.DEEP_TEST_CELLS, False)
         if number >= VISITS // 2:
             total += codes.features
-    return total / images.dtype.type(VISITS - VISITS // 2)
+    return Found(total / images.dtype.type(VISITS - VISITS // 2), codes.features, [codes.places])

@@ -115,6 +115,9 @@ class MonteCarloTraining:
         bounds = np.linspace(0, len(batch.images), self.engine.n_shards + 1).astype(int)
         part = slice(bounds[number_of_part], bounds[number_of_part + 1])
         cut = Part(batch.images[part], batch.items[part], batch.signs[part])
+        if part.start == part.stop:  # fewer images than parts
+            empty = Codes(*(array[part] for array in codes))
+            return Sums(), Dense.zeros(self.model.network, batch.images.dtype), empty
         labels = self.model.network.n_classes > 0
         mine, inverse_scales = self.expectation.visit(
             dense,

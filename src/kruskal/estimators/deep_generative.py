@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kruskal.deep.completion import Beliefs
 from kruskal.deep.pictures import fit_top_prior
 from kruskal.engines.deep_features import top_weights
 from kruskal.engines.progress import Progress
@@ -14,7 +15,14 @@ from kruskal.errors import InputError
 from kruskal.estimators.classifier import Classifier
 from kruskal.estimators.deep_fit import fit_deep
 from kruskal.estimators.deep_pictures import Pictures
-from kruskal.estimators.deep_settings import Images, check_images, check_options, check_partial_labels
+from kruskal.estimators.deep_settings import (
+    Images,
+    check_images,
+    check_options,
+    check_partial_labels,
+    check_validation,
+)
+from kruskal.estimators.svm import BayesianSVM
 from kruskal.models.temperature import fit_scale, probabilities
 
 _PRIOR_IMAGES = 10_000
@@ -143,7 +151,7 @@ class DGDN(Pictures, Classifier):
         threads = check_threads(self.threads)
         images = check_images(X, self.image_shape)
         self.classes_, labels = check_partial_labels(y, len(images.values))
-        other = self._validation(validation, images)
+        other = check_validation(validation, images, self.classes_, self.image_shape)
         self._fitted = fit_deep(options, images, labels, len(self.classes_), other, threads)
         self._given = images._replace(values=images.values[:0])
         self._keep(images, labels, other)
@@ -180,22 +188,6 @@ class DGDN(Pictures, Classifier):
             name: value for name, value in vars(self).items() if not name.endswith("_") and name[0] != "_"
         }
 
-    def _validation(self, validation: Any, images: Images) -> tuple[np.ndarray, np.ndarray] | None:
-        if validation is None:
-            return None
-        try:
-            X, y = validation
-        except (TypeError, ValueError):
-            raise InputError("validation must be a pair of images and labels") from None
-        others = check_images(X, self.image_shape, "validation")
-        if others.shape != images.shape:
-            raise InputError(f"validation has images of shape {others.shape}, expected {images.shape}")
-        index = np.searchsorted(self.classes_, np.asarray(y))
-        index = np.minimum(index, len(self.classes_) - 1)
-        if len(index) != len(others.values) or not np.array_equal(self.classes_[index], np.asarray(y)):
-            raise InputError("validation has labels that are not among those of y, or not one for each image")
-        return others.values, index
-
     def _keep(self, images: Images, labels: np.ndarray, other: tuple[np.ndarray, np.ndarray] | None) -> None:
         """Read off what the fit found."""
         fitted, dense = self._fitted, self._fitted.dense
@@ -207,23 +199,35 @@ class DGDN(Pictures, Classifier):
         for name in ("svm_", "temperature_"):
             self.__dict__.pop(name, None)
         some = np.linspace(0, len(labels) - 1, min(_PRIOR_IMAGES, len(labels))).astype(int)
-        whole = self.svm != "trained" and len(self.classes_) > 0
-        chosen = np.flatnonzero(labels >= 0) if whole else some
-        features = self._features(images.values[chosen])
-        self._prior = fit_top_prior(features[:_PRIOR_IMAGES])
-        if whole:
-            from kruskal.estimators.svm import BayesianSVM
+        features = self._features(images.values[some])
+        noise = images.values[0].size / fitted.trace["residual"][-1] if "residual" in fitted.trace else 1.0
+        self._beliefs = Beliefs(fit_top_prior(features), images.values.mean(axis=0), float(noise))
+        if len(self.classes_):
+            self._decide_by(images, labels, features, some, other)
 
-            given: dict[str, Any] = {"method": self.svm, "seed": self.seed, "threads": self.threads} | (
-                self.svm_options or {}
-            )
-            self.svm_ = BayesianSVM(**given).fit(features, self.classes_[labels[chosen]])
-        elif len(self.classes_):
-            known = labels[chosen] >= 0
-            shown, true = (features[known], labels[chosen][known])
-            if other is not None:
-                shown, true = self._features(other[0]), other[1]
-            self.temperature_ = fit_scale(self._decide(shown), true)
+    def _decide_by(
+        self,
+        images: Images,
+        labels: np.ndarray,
+        features: np.ndarray,
+        some: np.ndarray,
+        other: tuple[np.ndarray, np.ndarray] | None,
+    ) -> None:
+        """Fit the support vector machine, or the scale of the training's own decisions.
+
+        ``features`` are those of ``some`` of the images.
+        """
+        if self.svm != "trained":
+            known = np.flatnonzero(labels >= 0)
+            options: dict[str, Any] = {"method": self.svm, "seed": self.seed, "threads": self.threads}
+            machine = BayesianSVM(**(options | (self.svm_options or {})))
+            self.svm_ = machine.fit(self._features(images.values[known]), self.classes_[labels[known]])
+            return
+        known = labels[some] >= 0
+        shown, true = features[known], labels[some][known]
+        if other is not None:
+            shown, true = self._features(other[0]), other[1]
+        self.temperature_ = fit_scale(self._decide(shown), true)
 
     def _features(self, values: np.ndarray) -> np.ndarray:
         fitted = self._fitted

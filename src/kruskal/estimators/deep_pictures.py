@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.deep.pictures import TopPrior, complete_images, draw_top_weights, pixel_atoms, uniform_cells
+from kruskal.deep.completion import Beliefs, complete_images
+from kruskal.deep.pictures import draw_top_weights, pixel_atoms, uniform_cells
 from kruskal.deep.synthesis import synthesise
-from kruskal.engines.deep_features import visit_images
+from kruskal.engines.deep_features import run_chain, visit_images
 from kruskal.errors import InputError, whole_number
 from kruskal.estimators.deep_fit import Fitted
 from kruskal.estimators.deep_settings import Images, check_images
@@ -14,8 +15,6 @@ from kruskal.estimators.scikit import ScikitEstimator
 from kruskal.random import Stream, generator
 
 PRIORS = ("joint", "independent")
-_CODE_PRECISION = 0.02
-"""gamma_s of the top weights while images are completed, relative to the noise precision."""
 
 
 class Pictures(ScikitEstimator):
@@ -26,25 +25,39 @@ class Pictures(ScikitEstimator):
     threads: int | None
     _fitted: Fitted
     _given: Images
-    _prior: TopPrior
+    _beliefs: Beliefs
 
     def reconstruct(self, X: Any) -> np.ndarray:
         """What the pass downwards makes of the pass upwards, in the form of X, pictures in [0, 1]."""
-        images = self._check(X)
-        every = np.ones(images.values.shape, bool)
-        return images.like(self._complete(images.values, every, 1, 0, whole=True))
+        self._need_generative("reconstruct")
+        images, fitted = self._check(X), self._fitted
+        network, dense = fitted.model.network, fitted.dense
 
-    def inpaint(self, X: Any, observed: Any, rounds: int = 20, steps: int = 3) -> np.ndarray:
-        """X with the entries where ``observed`` is False filled in; see `kruskal.deep.pictures`."""
-        images = self._check(X)
+        def visit(part: np.ndarray, items: np.ndarray) -> np.ndarray:
+            found = run_chain(fitted.model, fitted.expectation, dense, part, items, 0, int(self.seed))
+            return synthesise(network, dense, found.features, found.places).image
+
+        return images.like(visit_images(visit, images.values, self.threads))
+
+    def inpaint(self, X: Any, observed: Any, rounds: int = 2, steps: int = 20) -> np.ndarray:
+        """X with the entries where ``observed`` is False filled in; see `kruskal.deep.completion`."""
+        self._need_generative("inpaint")
         mask = np.asarray(observed)
         if mask.dtype != bool or mask.shape != np.shape(X):
             raise InputError(
                 f"observed has type {mask.dtype} and shape {mask.shape}, expected bool {np.shape(X)}"
             )
+        images = self._check(np.where(mask, X, 0))
         mask = mask.reshape(images.values.shape)
         rounds, steps = whole_number("rounds", rounds, 1), whole_number("steps", steps, 1)
-        return images.like(self._complete(images.values, mask, rounds, steps))
+        fitted = self._fitted
+
+        def visit(part: np.ndarray, items: np.ndarray) -> np.ndarray:
+            return complete_images(
+                fitted.model.network, fitted.dense, part, mask[items], self._beliefs, rounds, steps
+            )
+
+        return images.like(visit_images(visit, images.values, self.threads))
 
     def sample(self, n_samples: int = 1, prior: str = "joint", seed: int | None = None) -> np.ndarray:
         """New images: top weights as those of the training images, every cell of a block equally likely.
@@ -58,7 +71,7 @@ class Pictures(ScikitEstimator):
         fitted = self._fitted
         random = generator(int(self.seed if seed is None else seed), Stream.DEEP_SAMPLES, 0)
         n_samples = whole_number("n_samples", n_samples, 1)
-        features = draw_top_weights(self._prior, prior, n_samples, fitted.expectation is None, random)
+        features = draw_top_weights(self._beliefs.prior, prior, n_samples, fitted.expectation is None, random)
         places = uniform_cells(fitted.model.network, n_samples, random)
         image = synthesise(fitted.model.network, fitted.dense, features.astype(np.float32), places).image
         return self._given.like(image)
@@ -85,18 +98,3 @@ class Pictures(ScikitEstimator):
         self.refuse_unfitted()
         if self._fitted.model.terms.generative == 0.0 and self._fitted.expectation is None:
             raise InputError(f"{what} needs a model with generative above 0, not 0: this one only classifies")
-
-    def _complete(
-        self, values: np.ndarray, observed: np.ndarray, rounds: int, steps: int, whole: bool = False
-    ) -> np.ndarray:
-        self._need_generative("a picture of the model")
-        fitted, dense = self._fitted, self._fitted.dense
-        nonnegative = fitted.expectation is None
-
-        def visit(part: np.ndarray, items: np.ndarray) -> np.ndarray:
-            return complete_images(
-                fitted.model.network, dense, part, observed[items], _CODE_PRECISION, nonnegative, rounds,
-                steps, whole,
-            )  # fmt: skip
-
-        return visit_images(visit, values, self.threads)

@@ -98,6 +98,27 @@ def check_partial_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
     return classes, index
 
 
+def check_validation(
+    validation: Any, images: Images, classes: np.ndarray, image_shape: Sequence[int] | None
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Images (n, M_x, M_y C) and the index of their class (n,), or None when none are given."""
+    if validation is None:
+        return None
+    try:
+        X, y = validation
+    except (TypeError, ValueError):
+        raise InputError("validation must be a pair of images and labels") from None
+    others, labels = check_images(X, image_shape, "validation"), np.asarray(y)
+    if others.shape != images.shape:
+        raise InputError(f"validation has images of shape {others.shape}, expected {images.shape}")
+    if len(classes) == 0:
+        raise InputError("validation has labels, but y has none: there is nothing to validate")
+    index = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    if index.shape != (len(others.values),) or not np.array_equal(classes[index], labels):
+        raise InputError("validation has labels that are not among those of y, or not one for each image")
+    return others.values, index
+
+
 def _is_minus_one(label: Any) -> bool:
     return isinstance(label, (int, float, np.number)) and label == NO_LABEL
 

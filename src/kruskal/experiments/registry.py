@@ -19,6 +19,8 @@ NAMES = (
     "conv-barbara",
     "mnist-features",
     "caltech101-features",
+    "mnist",
+    "mnist-size",
 )
 
 

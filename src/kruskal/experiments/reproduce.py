@@ -26,6 +26,7 @@ _HEADLINES = (
     ("psnr", "{:.2f} dB"),
     ("rrse", "RRSE {:.4f}"),
     ("rmse", "RMSE {:.5f}"),
+    ("error", "error {:.2f} %"),
     ("error_both", "error {:.2f} %"),
     ("accuracy_3", "accuracy {:.2f} %"),
 )

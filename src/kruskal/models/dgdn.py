@@ -218,6 +218,8 @@ def _visit(
     """Part ``number`` of a minibatch."""
     bounds = np.linspace(0, len(batch.images), n_parts + 1).astype(int)
     part = slice(bounds[number], bounds[number + 1])
+    if part.start == part.stop:  # fewer images than parts
+        return Sums(), Dense.zeros(network, batch.images.dtype)
     keep = None if batch.keep is None else batch.keep[part]
     cut = Part(batch.images[part], batch.items[part], batch.signs[part], keep)
     return objective_gradient(cut, network, dense, terms, draw)
