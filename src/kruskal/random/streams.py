@@ -41,6 +41,9 @@ class Stream(IntEnum):
     MAP_START = 53
     BATCHES = 30
     BATCH_ORDER = 31
+    BLOCK_ORDER = 120
+    BLOCK_ITEMS = 121
+    BLOCK_SAMPLE = 122
 
 
 def check_seed(seed: object) -> int:
