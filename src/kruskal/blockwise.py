@@ -97,10 +97,8 @@ class BlockwiseRun:
 
     def learn(self) -> Ongoing:
         """Go over the blocks in random order and learn from some of the patches that begin in each."""
-        ongoing, n_blocks = (
-            Ongoing.beginning(self.settings, self.scaling, self._start()),
-            self.blocks.n_blocks,
-        )
+        ongoing = Ongoing.beginning(self.settings, self.scaling, self._start())
+        n_blocks = self.blocks.n_blocks
         for epoch in range(self.epochs):
             waiting: list[_Matrix] = []
             order = generator(self.settings.seed, Stream.BLOCK_ORDER, epoch).permutation(n_blocks)
@@ -116,7 +114,7 @@ class BlockwiseRun:
         return ongoing
 
     def restore(self, ongoing: Ongoing, target: str | Path, std: str | Path | None) -> float:
-        """Restore the blocks one after the other and write them; returns the mean noise, in units of the data."""
+        """Restore and write the blocks one after the other; returns the mean noise, in units of the data."""
         values, noise = self.scene.values, []
         extras = {"chunks": self.blocks.block_shape, **values.extras}
         with ExitStack() as stack:

@@ -19,6 +19,7 @@ OPTION_OF = {
     "alpha": "--alpha",
     "auto": "--auto",
     "batch_size": "--batch-size",
+    "block_shape": "--block",
     "burn_in": "--burn-in",
     "channels": "--channels",
     "checkpoint_seconds": "--checkpoint-seconds",
