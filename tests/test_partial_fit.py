@@ -133,7 +133,7 @@ def test_an_interrupt_leaves_the_state_from_before(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("kruskal.estimators.ongoing.learn_batch", interrupt)
+        patch.setattr("kruskal.ongoing.learn_batch", interrupt)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(batch(80, 1))
     assert all((a == b).all() for a, b in zip(before, state_of(model)))

@@ -31,6 +31,7 @@ _HOME = {
     "expected_rank": "kruskal.tensor",
     "generic_rank": "kruskal.tensor",
     "inpaint": "kruskal.restore",
+    "inpaint_large": "kruskal.large",
     "learn": "kruskal.learning",
     "resume": "kruskal.restore",
 }

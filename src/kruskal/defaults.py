@@ -38,6 +38,15 @@ class Look(NamedTuple):
         noise = rough_noise(values, observed)
         return cls(float(observed.mean()), None if noise is None else noise / scale)
 
+    @classmethod
+    def at_all(cls, values: Sequence[np.ndarray], masks: Sequence[np.ndarray], scale: float) -> "Look":
+        """Look at several arrays: the share of observed entries over all of them, and the median noise."""
+        noise = [
+            found for array, mask in zip(values, masks) if (found := rough_noise(array, mask)) is not None
+        ]
+        share = sum(int(mask.sum()) for mask in masks) / sum(mask.size for mask in masks)
+        return cls(share, float(np.median(noise)) / scale if noise else None)
+
     @property
     def noisy(self) -> bool:
         """Whether there is noise that matters."""

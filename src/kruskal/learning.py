@@ -76,7 +76,7 @@ def learn(
     seen = lay_together(masks)
     refuse_constant(together, seen, "arrays")
     scaling = Scaling.fit(together, seen)
-    look = _look(values, masks, scaling.scale)
+    look = Look.at_all(values, masks, scaling.scale)
     if patch_shape is None:
         smallest = [min(sizes) for sizes in zip(*shapes)]
         patch_shape = default_patch_shape(smallest, channels, look)
@@ -214,11 +214,3 @@ def _refuse_other_channels(shapes: list[tuple[int, ...]], channels: str | None) 
             f"arrays with different numbers of channels ({min(last)} and {max(last)}) have no common patch; "
             "convert them, or cut the last axis like the others with channels='cut'"
         )
-
-
-def _look(values: list[np.ndarray], masks: list[np.ndarray], scale: float) -> Look:
-    """A first look at all arrays: the share of observed entries, and the median noise."""
-    looks = [Look.at(array, mask, scale) for array, mask in zip(values, masks)]
-    noise = [look.noise for look in looks if look.noise is not None]
-    share = sum(int(mask.sum()) for mask in masks) / sum(mask.size for mask in masks)
-    return Look(share, float(np.median(noise)) if noise else None)

@@ -11,7 +11,8 @@ from kruskal.engines import checkpoint
 from kruskal.engines import online as engine_module
 from kruskal.engines.batches import Batches
 from kruskal.engines.chain import Chain
-from kruskal.engines.online import Learned, OnlineChain, learn_batch
+from kruskal.engines.online import OnlineChain
+from kruskal.engines.stream import Learned, learn_batch
 from kruskal.engines.threads import ThreadEngine
 from kruskal.gibbs.usage import UsagePrior
 from kruskal.models import BPFA

@@ -21,6 +21,7 @@ OPTION_OF = {
     "atom_sizes": "--atom-size",
     "batch_size": "--batch-size",
     "C": "--cost",
+    "block_shape": "--block",
     "burn_in": "--burn-in",
     "channels": "--channels",
     "checkpoint_seconds": "--checkpoint-seconds",

@@ -44,6 +44,10 @@ class Job:
         Further files and folders to write.
     mask_is, key, mask_key, reference_key : str, optional
         What the mask means, and which array of the input, the mask and the reference is read.
+    out_of_core : bool
+        Whether the array stays on the disk and is restored block by block.
+    block : tuple of int, optional
+        The shape of a block.
     json, quiet : bool
         What is printed.
     command_line : str
@@ -67,6 +71,8 @@ class Job:
     report: Path | None = None
     save: Path | None = None
     checkpoint: Path | None = None
+    out_of_core: bool = False
+    block: tuple[int, ...] | None = None
     json: bool = False
     quiet: bool = False
     command_line: str = ""

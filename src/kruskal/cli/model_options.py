@@ -46,6 +46,24 @@ Stride = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
+OutOfCore = Annotated[
+    bool,
+    typer.Option(
+        "--out-of-core",
+        help="Leave the array on the disk and restore it block by block (zarr and npy).",
+        show_default="above 33 million entries",
+        rich_help_panel=RUN,
+    ),
+]
+Block = Annotated[
+    str | None,
+    typer.Option(
+        metavar="128x128x64",
+        help="Shape of a block, with --out-of-core; memory follows from it.",
+        show_default="about a million entries",
+        rich_help_panel=RUN,
+    ),
+]
 ChannelsWord = Annotated[
     options.Channels | None,
     typer.Option(

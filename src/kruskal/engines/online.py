@@ -5,7 +5,6 @@ sweep is to another: the kept draws are made of the items of a whole epoch, each
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,12 +13,11 @@ from kruskal.engines.chain import TRACED, Chain, Progressed, looked_at, traced
 from kruskal.engines.threads import ThreadEngine
 from kruskal.gibbs.local import Codes, join_codes, pick_codes, split_codes
 from kruskal.gibbs.start import evenly_spread
-from kruskal.gibbs.surrogate import Filtered, Sums, added
+from kruskal.gibbs.surrogate import Sums, added
 from kruskal.models import Global
 from kruskal.models.base import FactorModel
 from kruskal.models.online import (
     Visit,
-    learn_from,
     new_epoch,
     nothing_seen,
     passes_at,
@@ -27,46 +25,7 @@ from kruskal.models.online import (
     settle,
     visit,
 )
-from kruskal.patches import Items, PartialDraw
-
-
-class Learned(NamedTuple):
-    """What a stream of batches has taught: the global state, what is remembered, the sweeps made so far.
-
-    ``trace`` has one row per batch, of its last sweep.
-    """
-
-    state: Global
-    memory: Filtered
-    sweeps: int = 0
-    trace: np.ndarray = np.zeros((0, len(TRACED)))
-
-    @classmethod
-    def beginning(cls, state: Global) -> "Learned":
-        """No batch yet; learning begins with ``state``."""
-        return cls(state, Filtered.nothing(len(state.log_odds), *state.dictionary.shape))
-
-
-def learn_batch(
-    model: FactorModel, learned: Learned | None, items: Items, *, seed: int = 0, start: str = "pca",
-    passes: int = 3, forgetting: float = 1.0, threads: int | None = None,
-) -> Learned:  # fmt: skip
-    """Learn from one more batch of a stream; its codes are forgotten afterwards.
-
-    Parameters
-    ----------
-    learned : from the batches before; None begins with the ``start`` of that name, made from this batch
-    forgetting : factor from 0 to 1 on everything that is remembered of the batches before
-    """
-    if learned is None:
-        learned = Learned.beginning(model.start(start, items, seed))
-    state, memory, sweeps, trace = learned
-    with ThreadEngine(items, threads) as engine:
-        engine.hold(items, len(state.log_odds))
-        after = learn_from(model, state, memory, engine, seed, sweeps + 1, passes, forgetting)
-    assert isinstance(after.memory, Filtered)
-    trace = traced(trace, model, after.state, after.report)
-    return Learned(after.state, after.memory, sweeps + passes, trace)
+from kruskal.patches import PartialDraw
 
 
 @dataclass

@@ -14,11 +14,11 @@ from kruskal.engines.progress import Silent
 from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, whole_number
 from kruskal.estimators.items import check_share, check_tolerance, finite_items, read_items, scaled_items
-from kruskal.estimators.ongoing import Ongoing
 from kruskal.estimators.scikit import ScikitEstimator, item_stack, numbers, refuse_mask
 from kruskal.gibbs.coding import CodingPlan
 from kruskal.learning import describe, learn_items, resolve_stack
 from kruskal.models import FIRST_NOISE_PRECISION
+from kruskal.ongoing import Ongoing
 from kruskal.patches import Items
 from kruskal.random import check_seed
 from kruskal.settings import Settings

@@ -151,7 +151,12 @@ def _region_log_likelihood(mean, concentration, counts, sizes, out):
 
 @kernel
 def log_rising(a, n):
-    """log Gamma(a + n) / Gamma(a): a short product, or Stirling's series when n is large."""
+    """log Gamma(a + n) / Gamma(a): a short product, or Stirling's series when n is large.
+
+    Counts of items that are partly forgotten are not whole.
+    """
+    if n != np.floor(n):
+        return math.lgamma(a + n) - math.lgamma(a)
     product, start = 1.0, a
     factors = 0
     while factors < n and (start < _STIRLING or n < 8):

@@ -7,6 +7,8 @@ The engine holds the items of one batch; the others take part through what is re
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from kruskal.gibbs.pair_sums import PARTS, PairStatistics, add_pairs, data_squares, residual_squares
 from kruskal.gibbs.statistics import AtomTerms, complete_statistics, sum_in_order
 from kruskal.gibbs.surrogate import (
@@ -109,6 +111,20 @@ def learn_from(
     """
     remembered = memory if forgetting == 1.0 else memory.forgotten(forgetting)
     return visit(model, state, remembered, engine, 0, False, True, seed, number, passes)
+
+
+def elsewhere(memory: Filtered, n_regions: int, share: float) -> Rest:
+    """What is remembered, times ``share``, as one region more than the ``n_regions`` of the items at hand.
+
+    For draws with the atoms kept: it has no terms for them.
+    """
+    sums = memory.forgotten(share).sums
+    counts = np.zeros((n_regions + 1, sums.counts.shape[1]))
+    counts[-1] = sums.counts.sum(axis=0)
+    sizes = np.zeros(n_regions + 1)
+    sizes[-1] = sums.region_sizes.sum()
+    sums = sums._replace(region_sizes=sizes, counts=counts)
+    return Rest(sums, AtomTerms.zero(*memory.terms.linear.shape))
 
 
 def refresh(model: FactorModel, state: Global, engine: Engine, seed: int, number: int) -> Sums:

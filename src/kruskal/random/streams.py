@@ -52,6 +52,9 @@ class Stream(IntEnum):
     DEEP_PRETRAINING = 98
     DEEP_IMAGES = 110
     DEEP_SPLIT = 111
+    BLOCK_ORDER = 120
+    BLOCK_ITEMS = 121
+    BLOCK_SAMPLE = 122
 
 
 def check_seed(seed: object) -> int:

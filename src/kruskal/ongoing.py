@@ -1,4 +1,4 @@
-"""A dictionary that is learned from a stream of batches."""
+"""A dictionary that is learned from a stream of batches, and used on some of its items."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ import numpy as np
 from kruskal.data import Scaling
 from kruskal.engines.chain import TRACED
 from kruskal.engines.dictionary import Dictionary
-from kruskal.engines.online import Learned, learn_batch
+from kruskal.engines.stream import Expected, Learned, expect_batch, learn_batch
 from kruskal.learning import describe
 from kruskal.models import Global
 from kruskal.models.base import FactorModel
@@ -18,6 +18,7 @@ from kruskal.patches import Items
 from kruskal.settings import Settings
 
 _PASSES = 3
+_SAY, _LEAST_SAY = 0.1, 500  # of what is remembered: per item at hand, and in items
 _MANY = 2**62  # how many batches will come is not known
 
 
@@ -51,6 +52,21 @@ class Ongoing:
             forgetting=forgetting, threads=threads,
         )  # fmt: skip
         return replace(self, learned=learned, n_items=self.n_items + items.n_items)
+
+    def expected(self, items: Items, *, place: int, sweeps: int, burn_in: int, threads: int) -> Expected:
+        """What the items, scaled and in regions, are without noise: sweeps over them with the atoms kept.
+
+        Usage and precisions are those of the items. What is remembered has a small say in them, so that items
+        without an observed entry do no harm. ``place`` is the number of these items among others.
+        """
+        assert self.learned is not None
+        seen = float(self.learned.memory.sums.region_sizes.sum())
+        share = min(1.0, max(_SAY * items.n_items, _LEAST_SAY) / seen)
+        model = replace(self._model(items.n_items, share), fixed_atoms=True)
+        return expect_batch(
+            model, self.learned, items, share=share, seed=self.settings.seed, place=place, sweeps=sweeps,
+            burn_in=burn_in, threads=threads,
+        )  # fmt: skip
 
     def dictionary(self, described: Mapping[str, Any], tolerance: float) -> Dictionary:
         """What is learned by now; the draw after the last batch is the only one that is kept."""
