@@ -25,7 +25,8 @@ FIT: dict[str, Any] = {
 }  # fmt: skip
 SVM = {"method": "stochastic", "tol": 1e-3, "max_passes": 30}
 COSTS = {"top": 0.03, "both": 0.01}
-"""Chosen on the last 10,000 training images, with the first 5,000 as training set."""
+"""Of 0.01, 0.1 and 1, on the last 10,000 training images with the first 5,000 labels and CKFA: 0.01 was best
+for both layers, and 0.1 for the top one, where 0.03 stands because the search ends nearer to its optimum."""
 _TILES = 4
 
 
