@@ -1,12 +1,17 @@
 """The paper's algorithm against a plain twin: what is remembered, what is drawn from it, when it is reset."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kruskal.engines.online import OnlineChain
-from kruskal.gibbs.surrogate import Exact
+from kruskal.engines.stream import expect_batch, learn_batch
+from kruskal.gibbs.statistics import AtomTerms
+from kruskal.gibbs.surrogate import Exact, Filtered, Sums
 from kruskal.gibbs.usage import UsagePrior
 from kruskal.models import BPFA, base
+from kruskal.models.online import elsewhere
 from kruskal.patches import Items
 from tests.gibbs.worlds import dense_codes
 from tests.models.test_limits import sparse_data, with_regions
@@ -166,3 +171,32 @@ def test_noise_follows_the_present_epoch_until_draws_are_kept(data, kind, monkey
     np.testing.assert_array_equal(observed[:22], first)
     np.testing.assert_array_equal(observed[22:25], np.cumsum([sizes[batch] for batch in orders[1]]))
     np.testing.assert_array_equal(observed[25:], [omega.sum()] * 3)
+
+
+def test_what_is_elsewhere_is_one_more_region():
+    """Its share of all sums, none of them in the regions at hand, and nothing for the atoms."""
+    random = np.random.default_rng(0)
+    counts = random.integers(0, 30, (1, 4))
+    sums = Sums(np.array([60]), 500, counts, random.random(4), 7.0)
+    memory = Filtered(sums, AtomTerms(random.random((4, 6)), random.random((4, 6))))
+    rest = elsewhere(memory, 3, 0.25)
+    assert rest.sums.region_sizes.tolist() == [0, 0, 0, 15] and rest.sums.n_observed == 125
+    assert np.array_equal(rest.sums.counts, [[0] * 4] * 3 + [(0.25 * counts[0]).tolist()])
+    assert np.allclose(rest.sums.squares, 0.25 * sums.squares) and rest.sums.residual_squares == 1.75
+    assert rest.pairs is None and not rest.terms.linear.any() and not rest.terms.quadratic.any()
+
+
+def test_restoring_leaves_the_atoms_and_follows_the_rest_where_nothing_is_observed(data):
+    items, _, _ = data
+    model = BPFA(shape=(3, 2), n_atoms=N_ATOMS, usage_prior=UsagePrior(5.0, 1.0))
+    learned = learn_batch(model, None, items, seed=1, passes=8, threads=1)
+    before = [np.copy(part) for part in learned.state]
+    unseen = Items.from_matrix(np.zeros((40, 3, 2), items.flat.dtype), np.zeros((40, 3, 2), bool))
+    options = {"share": 0.5, "seed": 1, "place": 2, "sweeps": 30, "burn_in": 10, "threads": 1}
+    found = expect_batch(replace(model, fixed_atoms=True), learned, unseen, **options)
+    noise = found.trace[10:, 0].mean()
+    assert noise == pytest.approx(learned.state.noise_precision**-0.5, rel=0.15)
+    assert found.moments.draws == 20 and np.isfinite(found.moments.mean()).all()
+    assert all((a == b).all() for a, b in zip(before, learned.state))
+    other = expect_batch(replace(model, fixed_atoms=True), learned, unseen, **(options | {"place": 3}))
+    assert (other.trace != found.trace).any()  # blocks have random numbers of their own

@@ -107,7 +107,7 @@ def choose_block(
     >>> choose_block((2000, 2000, 32), (250, 250, 32), 2**21)
     (250, 250, 32)
     >>> choose_block((300, 40), None, 2**12)
-    (128, 32)
+    (64, 40)
     """
     unit = [min(size, large) for size, large in zip(chunks or [1] * len(array_shape), array_shape)]
     if math.prod(unit) > 2 * most:
