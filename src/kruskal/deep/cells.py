@@ -19,10 +19,11 @@ import numpy as np
 from kruskal.gibbs.conv_local import Layout
 from kruskal.kernel import kernel
 from kruskal.random import Stream, key_of
-from kruskal.random.philox import philox, uniform_32
+from kruskal.random.philox import philox
 
-_NEGLIGIBLE = 17.0
-"""Cells whose log weight is so far below the largest are never drawn: 4e-8 of its weight."""
+_BITS_PER_NAT = 1.0 / math.log(2.0)
+_LEAST_POWER = -100.0
+"""Weights are powers of two relative to the largest; below 2^-100 they might as well be that."""
 
 
 def largest_cells(maps: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
@@ -102,65 +103,90 @@ def _largest(maps, layout, grid, places, values):
 
 @kernel
 def _draw(maps, layout, grid, half_sharpness, items, address, places, values):
+    """All steps run over the atoms of one block side by side, which the compiler turns into vectors."""
     _, _, _, rows, columns, p_x, p_y = layout
-    base, number, stream, key_0, key_1 = address
     n_atoms = maps.shape[2]
-    fits, tops = np.empty((p_x * p_y, n_atoms), maps.dtype), np.empty(n_atoms, maps.dtype)
-    weights = np.empty(p_x * p_y)
+    weights, totals = np.empty((p_x * p_y, n_atoms), np.float32), np.empty(n_atoms, np.float32)
+    uniforms, chosen = np.empty(n_atoms + 3, np.float32), np.empty(n_atoms, np.int32)
     for n in range(maps.shape[0]):
-        block = 0
         for i in range(grid[0]):
             for j in range(grid[1]):
                 height = min((i + 1) * p_x, rows) - i * p_x
                 width = min((j + 1) * p_y, columns) - j * p_y
-                corner = i * p_x * columns + j * p_y
-                _fit(maps, n, corner, height, width, columns, half_sharpness, fits, tops)
+                corner, block = i * p_x * columns + j * p_y, i * grid[1] + j
+                _weigh(maps, n, corner, height, width, columns, half_sharpness, weights, totals)
+                _fill_uniforms(uniforms, block * n_atoms, items[n], address)
+                _choose(weights, totals, uniforms, height * width, chosen)
                 for k in range(n_atoms):
-                    if k % 4 == 0:
-                        counter = base + np.uint64(block * n_atoms + k)
-                        words = philox(counter, items[n], number, stream, key_0, key_1)
-                    cell = _draw_one(fits, tops[k], k, height * width, uniform_32(words[k % 4]), weights)
-                    at = corner + (cell // width) * columns + cell % width
+                    at = corner + (chosen[k] // width) * columns + chosen[k] % width
                     places[n, block, k] = at
                     values[n, block, k] = maps[n, at, k]
-                block += 1
 
 
 @kernel
-def _fit(maps, n, corner, height, width, columns, half_sharpness, fits, tops):
-    """Log weights (cells, K) of the cells of one block, and the largest (K,) of each atom."""
-    image, factor = np.uint64(n), maps.dtype.type(half_sharpness)
-    zero = maps.dtype.type(0)
-    for k in range(tops.shape[0]):
-        tops[k] = zero
+def _weigh(maps, n, corner, height, width, columns, half_sharpness, weights, totals):
+    """Weights (cells, K) of the cells of one block, relative to the largest, and their sums (K,)."""
+    image, n_atoms = np.uint64(n), totals.shape[0]
+    factor, zero = np.float32(half_sharpness * _BITS_PER_NAT), np.float32(0.0)
+    tops, fraction = np.zeros(n_atoms, np.float32), np.empty(n_atoms, np.float32)
+    bits = np.empty(n_atoms, np.int32)
+    power = bits.view(np.float32)
     for cell in range(height * width):
-        at = np.uint64(corner + (cell // width) * columns + cell % width)
+        at, line = np.uint64(corner + (cell // width) * columns + cell % width), np.uint64(cell)
+        for k in range(n_atoms):
+            positive = max(np.float32(maps[image, at, np.uint64(k)]), zero)
+            weights[line, np.uint64(k)] = factor * positive * positive
+            tops[np.uint64(k)] = max(tops[np.uint64(k)], weights[line, np.uint64(k)])
+    totals[:] = zero
+    for cell in range(height * width):
         line = np.uint64(cell)
-        for k in range(tops.shape[0]):
-            atom = np.uint64(k)
-            positive = max(maps[image, at, atom], zero)
-            fits[line, atom] = factor * positive * positive
-            tops[atom] = max(tops[atom], fits[line, atom])
+        for k in range(n_atoms):  # 2^t: the whole part of t goes into the exponent of a float
+            t = max(weights[line, np.uint64(k)] - tops[np.uint64(k)], np.float32(_LEAST_POWER))
+            whole = np.floor(t + np.float32(0.5))
+            fraction[np.uint64(k)] = t - whole
+            bits[np.uint64(k)] = (np.int32(whole) + np.int32(127)) << np.int32(23)
+        for k in range(n_atoms):
+            weight = _power_of_two(fraction[np.uint64(k)]) * power[np.uint64(k)]
+            weights[line, np.uint64(k)] = weight
+            totals[np.uint64(k)] += weight
 
 
 @kernel
-def _draw_one(fits, top, k, n_cells, u, weights):
-    """The cell of one block and atom, as row * width + column."""
-    if top == 0.0:
-        return int(u * n_cells)
-    total = 0.0
-    for cell in range(n_cells):
-        below = top - fits[cell, k]
-        weights[cell] = math.exp(-below) if below < _NEGLIGIBLE else 0.0
-        total += weights[cell]
-    left, chosen = u * total, 0
-    for cell in range(n_cells):
-        if weights[cell] > 0.0:
-            chosen = cell
-            if left < weights[cell]:
-                break
-            left -= weights[cell]
-    return chosen
+def _power_of_two(x):
+    """2^x for |x| <= 1/2 in single precision: the first seven terms of its series."""
+    one = np.float32(1.0)
+    y = x * np.float32(0.6931471805599453)
+    value = one + y * np.float32(1 / 6)
+    value = one + y * np.float32(1 / 5) * value
+    value = one + y * np.float32(1 / 4) * value
+    value = one + y * np.float32(1 / 3) * value
+    value = one + y * np.float32(1 / 2) * value
+    return one + y * value
+
+
+@kernel
+def _fill_uniforms(uniforms, first, item, address):
+    """Uniforms in (0, 1) of 24 bits for the atoms of a block, four from each counter."""
+    base, number, stream, key_0, key_1 = address
+    scale = np.float32(2.0**-24)
+    for k in range(0, uniforms.shape[0] - 3, 4):
+        words = philox(base + np.uint64(first + k), item, number, stream, key_0, key_1)
+        for q in range(4):
+            uniforms[k + q] = (np.float32(words[q] >> np.uint64(8)) + np.float32(0.5)) * scale
+
+
+@kernel
+def _choose(weights, totals, uniforms, n_cells, chosen):
+    """The cell (K,) where the running sum of the weights passes a uniform share of their total."""
+    n_atoms = totals.shape[0]
+    for k in range(n_atoms):
+        chosen[np.uint64(k)] = 0
+        uniforms[np.uint64(k)] *= totals[np.uint64(k)]
+    for cell in range(n_cells - 1):
+        line = np.uint64(cell)
+        for k in range(n_atoms):
+            uniforms[np.uint64(k)] -= weights[line, np.uint64(k)]
+            chosen[np.uint64(k)] += np.int32(uniforms[np.uint64(k)] >= np.float32(0.0))
 
 
 @kernel
