@@ -225,3 +225,21 @@ def test_memory_follows_from_the_block_and_not_from_the_array(tmp_path):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.1 * peaks[0], peaks
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"block_shape": 8}, "block_shape must have one size per axis"),
+        ({"forgetting": "a"}, "forgetting must be a number from 0 to 1"),
+        ({"mask_is": "foo"}, "mask_is must be 'observed' or 'missing'"),
+        ({"std": 3}, "std must be the path"),
+    ],
+)
+def test_wrong_options_get_a_sentence(options, sentence, tmp_path):
+    with pytest.raises(kruskal.InputError, match=sentence):
+        kruskal.inpaint_large(np.ones((12, 12)), tmp_path / "out.npy", **options)
+    with pytest.raises(kruskal.InputError, match="target must be the path"):
+        kruskal.inpaint_large(np.ones((12, 12)), None)
+    assert not list(tmp_path.iterdir())

@@ -42,6 +42,8 @@ class Scene:
         mask = None if observed is None else open_lazy(observed, "observed", mask_key)
         if mask is not None and mask.shape not in (values.shape, values.shape[:-1]):
             raise InputError(f"observed has shape {mask.shape}, expected {values.shape} like source")
+        if mask_is not in ("observed", "missing"):
+            raise InputError(f"mask_is must be 'observed' or 'missing', not {mask_is!r}")
         return cls(values, mask, mask_is)
 
     def read(self, box: tuple[slice, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -20,11 +20,12 @@ from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, whole_number
 from kruskal.kernel import watch_compilation
 from kruskal.patches import Blocks, choose_block
+from kruskal.random import check_seed
 from kruskal.settings import resolve
 
 BATCH_SIZE, FORGETTING = 5_000, 0.9
 FEWEST_BATCHES, EPOCHS = 24, 2
-SWEEPS, BURN_IN = 8, 4
+SWEEPS = 8
 RANK_TOLERANCE = 0.01
 
 
@@ -84,7 +85,7 @@ def inpaint_large(
     epochs: int | None = None,
     forgetting: float = FORGETTING,
     sweeps: int = SWEEPS,
-    burn_in: int = BURN_IN,
+    burn_in: int | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -110,7 +111,7 @@ def inpaint_large(
         of several blocks if they hold fewer
     epochs : how often every block is visited to learn from (default: 2, more if that makes few batches)
     forgetting : factor from 0 to 1 on what is remembered of the visits before
-    sweeps, burn_in : sweeps over a block when it is restored, and how many of them are not kept
+    sweeps, burn_in : sweeps over a block when it is restored, and how many of them (half) are not kept
     seed : everything random follows from it
     threads : number of threads (default: all cores); the result does not depend on it
     progress : told how far the run is, in blocks
@@ -124,9 +125,13 @@ def inpaint_large(
     if model == "mgp-cp":
         raise InputError("model mgp-cp decomposes a whole array, which must be in memory: take kfa or bpfa")
     n_sweeps = whole_number("sweeps", sweeps, 1)
-    n_burn_in = whole_number("burn_in", burn_in, 0, n_sweeps - 1)
-    if not 0.0 <= forgetting <= 1.0:
+    n_burn_in = whole_number("burn_in", n_sweeps // 2 if burn_in is None else burn_in, 0, n_sweeps - 1)
+    if not (isinstance(forgetting, (int, float)) and 0.0 <= forgetting <= 1.0):
         raise InputError(f"forgetting must be a number from 0 to 1, not {forgetting!r}")
+    seed = check_seed(seed)
+    for name, path in (("target", target), ("std", std)):
+        if not isinstance(path, (str, os.PathLike)) and (name == "target" or path is not None):
+            raise InputError(f"{name} must be the path of a zarr store or npy file, not {path!r}")
     if regions is not None:
         whole_number("regions", regions, 1, 4_096)
     scene = Scene.of(source, observed, key, mask_key, mask_is)
@@ -181,7 +186,7 @@ def _refuse_overwriting(target: Any, std: Any, *read: Any) -> None:
 def _block_shape(given: Sequence[int] | None, values: LazyArray) -> tuple[int, ...]:
     if given is None:
         return choose_block(values.shape, values.chunks)
-    sizes = tuple(whole_number("block_shape", size, 1) for size in given)
-    if len(sizes) != len(values.shape):
+    if not isinstance(given, Sequence) or len(given) != len(values.shape):
         raise InputError(f"block_shape must have one size per axis ({len(values.shape)}), not {given!r}")
+    sizes = tuple(whole_number("block_shape", size, 1) for size in given)
     return tuple(min(size, large) for size, large in zip(sizes, values.shape))

@@ -46,7 +46,7 @@ def test_summary_and_resume(cli, damaged, tmp_path):
         (("--online", "--batch-size", "0"), "--batch-size must be at least 1, not 0."),
         (("--online", "--epochs", "0"), "--epochs must be at least 1, not 0."),
         (("--online", "--epochs", "2", "--burn-in", "2"), "--burn-in must be smaller than epochs"),
-        (("--online", "--sweeps", "5"), "--sweeps is not for learning online: give epochs instead"),
+        (("--online", "--sweeps", "5"), "--sweeps is not for learning online: give --epochs instead"),
     ],
 )
 def test_mistakes(refused, damaged, words, part):

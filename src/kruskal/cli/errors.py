@@ -107,6 +107,7 @@ def name_options(sentence: str, file: str | os.PathLike[str], key: str = "--key"
     """
     first, space, rest = sentence.partition(" ")
     first = os.fspath(file) if first in _ARRAY else OPTION_OF.get(first, first)
+    rest = re.sub(r"\bgive (\w+)\b", lambda found: f"give {OPTION_OF.get(found[1], found[1])}", rest)
     return re.sub(r"\bchoose one by key= from\b", lambda _: f"choose one by {key} from", first + space + rest)
 
 

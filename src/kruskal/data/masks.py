@@ -60,7 +60,7 @@ def observed_entries(
     if array.dtype.kind == "f":
         _refuse_infinities(array, observed)
     if not may_be_none and not observed.any():
-        raise InputError(f"nothing is observed: all {array.size} entries of values are missing")
+        raise InputError(f"nothing is observed: all {array.size} entries are missing")
     return observed
 
 
@@ -75,7 +75,7 @@ def _fitting(mask: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
     if flags.shape == shape[:-1]:
         return flags[..., np.newaxis]
     alternative = f" or {shape[:-1]}" if len(shape) > 1 else ""
-    raise InputError(f"{name} has shape {flags.shape}, expected {shape}{alternative} like values")
+    raise InputError(f"{name} has shape {flags.shape}, expected {shape}{alternative} like the array")
 
 
 def _refuse_infinities(array: np.ndarray, observed: np.ndarray) -> None:

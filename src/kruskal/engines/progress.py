@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-COMPILING = "compiling the kernels: the first run of an installation does this once, for about half a minute"
+COMPILING = "compiling kernels: the first run of its kind does this once, for half a minute or more"
 """What a run says when it has to wait for that."""
 _RECENT = 10
 
