@@ -1,5 +1,6 @@
 """How the convolutional estimators learn and infer: chains over images on threads, and what they leave."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -21,7 +22,7 @@ Model = CFA | CKFA
 TRACED = ("noise_std", "active_per_image", "alpha")
 
 
-class ImageLearner:
+class ImageLearner(ABC):
     """What `kruskal.CFA` and `kruskal.CKFA` have in common; see there for the options and attributes."""
 
     n_atoms: int
@@ -37,8 +38,9 @@ class ImageLearner:
     threads: int
     progress: Progress
 
+    @abstractmethod
     def _model(self, image_shape: tuple[int, int, int], **common: Any) -> Model:
-        raise NotImplementedError
+        """The model behind the estimator."""
 
     def _build(self, image_shape: tuple[int, ...]) -> Model:
         precision = None if self.noise_std is None else (self.scaling_.scale / self.noise_std) ** 2
