@@ -7,7 +7,7 @@ import pytest
 
 import kruskal
 from kruskal import choose as pilots
-from kruskal.defaults import Look, patch_ladder
+from kruskal.defaults import Look, default_patch_shape, patch_ladder
 from kruskal.settings import resolve
 from tests.test_restore import Notes
 
@@ -62,6 +62,27 @@ def test_a_worse_candidate_is_not_taken():
     assert options == {} and all(pilot.lead < -3 for pilot in made if pilot.differs == "patch_shape")
 
 
+def test_a_sure_but_tiny_gain_does_not_change_the_rules():
+    options, made, _ = chosen(lambda settings: 0.99 if settings.rank == 4 else 1.0)
+    assert options == {} and made[-1].lead > 2.5
+
+
+def test_a_few_large_errors_do_not_hide_what_is_better():
+    """Squared errors with such tails differ by about one standard error, absolute ones by many."""
+
+    def restore(values, observed, settings):
+        errors = np.random.default_rng(1).standard_t(1.5, size=values.shape)
+        return values + errors * (0.7 if settings.rank == 4 else 1.0)
+
+    def settings_for(shape, **options):
+        return resolve(shape, **({"look": LOOK, "seed": 5} | options))
+
+    options, _ = pilots.choose(
+        PICTURE, OBSERVED, settings_for, restore, {"rank"}, None, 5, lambda sentence: None
+    )
+    assert options == {"rank": 4}
+
+
 def test_only_what_is_free_is_tried():
     _, made, _ = chosen(lambda settings: 1.0, free={"rank"})
     assert [pilot.differs for pilot in made] == ["", "rank"]
@@ -90,6 +111,19 @@ def test_pilots_are_short_and_small():
 
 
 @pytest.mark.parametrize(
+    "shape, share, patch",
+    [
+        ((100, 100), 0.1, (16, 16)),
+        ((5, 201, 61), 0.3, (5, 8, 8)),
+        ((5, 201, 61), 0.1, (5, 12, 12)),
+        ((60, 60, 60), 0.1, (10, 10, 10)),  # at most 1,024 entries
+    ],
+)
+def test_the_less_is_observed_the_larger_the_patch(shape, share, patch):
+    assert default_patch_shape(shape, None, Look(share, 0.0)) == patch
+
+
+@pytest.mark.parametrize(
     "shape, look, worth",
     [
         ((200, 200), Look(0.5, 0.0), True),
@@ -113,7 +147,7 @@ def test_ladders_climb():
     for shape in ((300,), (100, 100), (64, 64, 3), (40, 40, 40), (9, 9, 9, 9), (6,) * 5, (3,) * 6, (7, 2)):
         ladder = patch_ladder(shape)
         sizes = [int(np.prod(patch)) for patch in ladder]
-        assert len(ladder) == 3 and sizes == sorted(sizes)
+        assert len(ladder) >= 3 and sizes == sorted(sizes)
         assert all(1 <= side <= size for patch in ladder for side, size in zip(patch, shape))
 
 

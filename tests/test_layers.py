@@ -1,7 +1,7 @@
 """Imports point downwards only (docs/design.md).
 
 data, patches, tensor, random <- gibbs <- deep <- models <- engines
-    <- defaults, settings, choose, restore, estimator, svm <- report, experiments <- cli
+    <- defaults, online, settings, choose, restore, learning, estimators <- report, experiments <- cli
 """
 
 import ast
@@ -19,8 +19,8 @@ LAYERS = [
     {"deep"},
     {"models"},
     {"engines"},
-    {"defaults", "settings", "choose", "restoration", "restore", "estimator", "svm"}
-    | {"deep_settings", "deep_fit", "deep_pictures", "deep_generative"},
+    {"defaults", "online", "settings", "choose", "restoration", "restore", "reuse", "learning", "estimators"}
+    | {"ongoing", "large", "blockwise"},
     {"report", "experiments"},
     {"cli"},
 ]
@@ -28,23 +28,30 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 WITHIN = {
     ("restore", "restoration"),
     ("settings", "defaults"),
+    ("settings", "online"),
+    ("restore", "online"),
     ("choose", "defaults"),
     ("choose", "settings"),
     ("restore", "choose"),
     ("restore", "defaults"),
     ("restore", "settings"),
+    ("restore", "reuse"),
+    ("learning", "defaults"),
+    ("learning", "settings"),
+    ("estimators", "defaults"),
+    ("estimators", "learning"),
+    ("estimators", "ongoing"),
+    ("estimators", "settings"),
+    ("blockwise", "defaults"),
+    ("blockwise", "ongoing"),
+    ("blockwise", "settings"),
+    ("large", "blockwise"),
+    ("large", "settings"),
+    ("ongoing", "learning"),
+    ("ongoing", "settings"),
+    ("estimators", "restore"),
+    ("estimators", "restoration"),
     ("experiments", "report"),
-    ("svm", "estimator"),
-    ("deep_settings", "estimator"),
-    ("deep_fit", "deep_settings"),
-    ("deep_pictures", "deep_fit"),
-    ("deep_pictures", "deep_settings"),
-    ("deep_pictures", "estimator"),
-    ("deep_generative", "deep_fit"),
-    ("deep_generative", "deep_pictures"),
-    ("deep_generative", "deep_settings"),
-    ("deep_generative", "estimator"),
-    ("deep_generative", "svm"),
 }
 """Imports between parts of one layer that are wanted."""
 

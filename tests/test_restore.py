@@ -18,7 +18,7 @@ class Notes:
     def __init__(self):
         self.notes, self.updates = [], []
 
-    def start(self, total, done=0):
+    def start(self, total, done=0, unit="sweep"):
         pass
 
     def note(self, text):
@@ -199,9 +199,12 @@ def test_defaults_follow_the_share_that_is_observed():
     sides = {share: resolve((64, 64), look=Look(share, 0.0)).patch_shape[0] for share in (0.1, 0.5, 0.9)}
     assert sides == {0.1: 16, 0.5: 12, 0.9: 8}
     few = resolve((64, 64), look=Look(0.1, 0.0))
-    assert (few.usage_prior[1], few.sweeps, few.n_atoms) == (2.0 * few.grid.n_items, 60, 256)
+    assert (few.usage_prior[1], few.sweeps, few.n_atoms) == (2.0 * few.grid.n_items, 48, 256)
+    assert resolve((64, 64, 3), look=Look(0.1, 0.0)).sweeps == 48
+    assert resolve((64, 64, 30), look=Look(0.1, 0.0)).sweeps == 100
     assert resolve((64, 64), look=Look(0.1, 0.1)).patch_shape == (12, 12)
-    assert resolve((40, 40, 40), look=Look(0.1, 0.0)).patch_shape == (8, 8, 8)
+    assert resolve((40, 40, 40), look=Look(0.1, 0.0)).patch_shape == (10, 10, 10)
+    assert resolve((40, 40, 40), look=Look(0.2, 0.0)).patch_shape == (8, 8, 8)
 
 
 def test_the_papers_setting_does_not_look_at_the_data():

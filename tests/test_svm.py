@@ -220,7 +220,7 @@ for wrong in (lambda: machine.set_params(D=1), lambda: BayesianSVM().predict(X))
         print(error)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "parameter 'D' is unknown, expected one of C, method" in run.stdout
+    assert "D is no parameter of BayesianSVM, which has C, " in run.stdout
     assert "is not fitted yet" in run.stdout
 
 
@@ -267,6 +267,13 @@ BAD_DATA = {
 def test_bad_data(message):
     with pytest.raises(InputError, match=message):
         BayesianSVM().fit(*BAD_DATA[message])
+
+
+def test_hopeless_scales():
+    X = 1e6 * np.random.default_rng(0).normal(size=(10, 30))
+    X[1] = X[0]
+    with pytest.raises(InputError, match=r"X with entries up to .* is beyond the precision of the computer"):
+        BayesianSVM(C=1e4, method="gibbs", n_sweeps=50, burn_in=5).fit(X, np.arange(10) % 2)
 
 
 def test_other_features_than_trained_on():

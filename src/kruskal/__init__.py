@@ -1,4 +1,4 @@
-"""Bayesian tensor dictionary learning: KFA, BPFA and blind restoration of arrays of any order.
+"""Bayesian tensor dictionary learning: KFA, BPFA, MGP-CP, convolutional models, blind restoration of arrays.
 
     >>> import kruskal
     >>> kruskal.generic_rank((8, 8, 8))
@@ -13,17 +13,26 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "BPFA": "kruskal.models",
-    "BayesianSVM": "kruskal.svm",
-    "DGDN": "kruskal.deep_generative",
+    "BPFA": "kruskal.estimators.kfa",
+    "BayesianSVM": "kruskal.estimators.svm",
+    "CFA": "kruskal.estimators.convolutional",
+    "CKFA": "kruskal.estimators.convolutional",
+    "DGDN": "kruskal.estimators.deep_generative",
+    "DeepCFA": "kruskal.estimators.deep",
+    "DeepCKFA": "kruskal.estimators.deep",
+    "Dictionary": "kruskal.engines.dictionary",
     "InputError": "kruskal.errors",
-    "KFA": "kruskal.models",
-    "KruskalDGDN": "kruskal.deep_generative",
+    "KFA": "kruskal.estimators.kfa",
+    "KruskalDGDN": "kruskal.estimators.deep_generative",
+    "MGPCP": "kruskal.estimators.mgp_cp",
+    "Reconstruction": "kruskal.estimators.image_batches",
     "Restoration": "kruskal.restoration",
     "denoise": "kruskal.restore",
     "expected_rank": "kruskal.tensor",
     "generic_rank": "kruskal.tensor",
     "inpaint": "kruskal.restore",
+    "inpaint_large": "kruskal.large",
+    "learn": "kruskal.learning",
     "resume": "kruskal.restore",
 }
 

@@ -3,7 +3,8 @@
 The rules of `kruskal.defaults` make the first candidate. Each of the others differs from it in one thing.
 Some of the observed entries are hidden, every candidate predicts them in a short run on a part of the array,
 and a candidate takes over where it is better beyond doubt: a paired comparison, entry by entry, as few hidden
-entries say little. The work is bounded by the size of the part and the number of sweeps.
+entries say little. Absolute errors are compared, as a few large squares would drown all others. The work is
+bounded by the size of the part and the number of sweeps.
 """
 
 import math
@@ -23,8 +24,11 @@ from kruskal.tensor import maximal_rank
 HIDDEN_SHARE = 0.05
 _FEWEST, _MOST = 200, 20_000  # hidden entries
 _SWEEPS, _BURN_IN = 24, 12
-_WORK = 4_000_000  # entries over all items of a pilot run
+_WORK = 3_000_000  # entries over all items of a pilot run
 _SURE = 2.5  # standard errors
+_WORTH = (
+    0.98  # of the error of the first candidate: what is less than that is not worth a change of the rules
+)
 _RANKS = (2, 4)
 _SPARSITIES = (0.125, 2.0)
 
@@ -37,7 +41,8 @@ class Pilot:
     ----------
     differs : what sets it apart from the first candidate: "", "patch_shape", "sparsity" or "rank"
     rmse : of the predicted hidden entries, in the units of the data
-    lead : how many standard errors it is better than the first candidate (negative: worse)
+    lead : by how many standard errors its absolute errors are smaller than those of the first candidate
+        (negative: larger)
     """
 
     differs: str
@@ -125,10 +130,10 @@ def choose(
         ):  # what the user gave does not fit this candidate, such as a stride wider than a patch
             continue
         estimate = restore(values, observed & ~hidden, settings)
-        errors = (estimate[hidden] - values[hidden].astype(np.float64)) ** 2
+        errors = np.abs(estimate[hidden] - values[hidden].astype(np.float64))
         first = errors if first is None else first
         pilot = Pilot(
-            differs, settings.patch_shape, settings.sparsity, settings.rank, math.sqrt(errors.mean()),
+            differs, settings.patch_shape, settings.sparsity, settings.rank, math.sqrt((errors**2).mean()),
             _lead(first - errors), time.perf_counter() - began,
         )  # fmt: skip
         tell(pilot.sentence())
@@ -162,7 +167,8 @@ def _short(resolve: Resolve, shape: tuple[int, ...], options: dict[str, Any]) ->
     """Settings of a pilot run: few sweeps, and patches at twice the distance of the run itself."""
     stride = _pilot_stride(resolve(shape, **options))
     short = {"stride": stride, "sweeps": _SWEEPS, "burn_in": _BURN_IN}
-    return resolve(shape, **options, **short, until_converged=False, time_budget=None)
+    plain = {"online": None, "batch_size": None, "epochs": None, "passes": None}  # pilots are small
+    return resolve(shape, **options, **short, **plain, until_converged=False, time_budget=None)
 
 
 def _pilot_stride(settings: Settings) -> tuple[int, ...]:
@@ -207,8 +213,9 @@ def _lead(gain: np.ndarray) -> float:
 def _better(pilots: list[Pilot]) -> dict[str, Any]:
     """What the surely better pilots differ in; of two patches the one with the smaller error."""
     chosen: dict[str, Any] = {}
+    good = _WORTH * pilots[0].rmse if pilots else 0.0
     for name in ("patch_shape", "sparsity", "rank"):
-        better = [pilot for pilot in pilots if pilot.differs == name and pilot.lead > _SURE]
+        better = [p for p in pilots if p.differs == name and p.lead > _SURE and p.rmse < good]
         if better:
             chosen[name] = getattr(min(better, key=lambda pilot: pilot.rmse), name)
     return chosen

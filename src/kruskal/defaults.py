@@ -14,14 +14,15 @@ from kruskal.patches import Grid
 from kruskal.tensor import generic_rank, maximal_rank
 
 _NOISY = 0.025  # 6 grey levels of 256
-_NEARLY_ALL, _FEW = 0.65, 0.35
-_SIDES = {1: (32, 64, 128), 2: (8, 12, 16), 3: (4, 6, 8), 4: (3, 4, 5), 5: (2, 3, 4)}
+_NEARLY_ALL, _FEW, _VERY_FEW = 0.65, 0.35, 0.15
+_SIDES = {1: (32, 64, 128), 2: (8, 12, 16), 3: (4, 6, 8, 12), 4: (3, 4, 5, 6), 5: (2, 3, 4, 5)}
 _OTHER_SIDES = (2, 2, 3)
 _MOST_ITEMS, _FEW_ITEMS = 250_000, 50
 _MOST_WORK = 20_000_000  # entries over all items
 _MOST_ENTRIES = 1_024
 _ITEMS_PER_REGION, _REGIONS = 256, 64
 MOST_SWEEPS = 500
+TERM_SWEEPS = 300
 PAPER_SWEEPS, PAPER_BURN_IN = 150, 40
 
 
@@ -36,6 +37,15 @@ class Look(NamedTuple):
         """Look at an array whose range is about ``scale``."""
         noise = rough_noise(values, observed)
         return cls(float(observed.mean()), None if noise is None else noise / scale)
+
+    @classmethod
+    def at_all(cls, values: Sequence[np.ndarray], masks: Sequence[np.ndarray], scale: float) -> "Look":
+        """Look at several arrays: the share of observed entries over all of them, and the median noise."""
+        noise = [
+            found for array, mask in zip(values, masks) if (found := rough_noise(array, mask)) is not None
+        ]
+        share = sum(int(mask.sum()) for mask in masks) / sum(mask.size for mask in masks)
+        return cls(share, float(np.median(noise)) / scale if noise else None)
 
     @property
     def noisy(self) -> bool:
@@ -57,7 +67,7 @@ FIRST_LOOK = Look()
 
 
 def patch_ladder(array_shape: Sequence[int], channels: str | None = None) -> list[tuple[int, ...]]:
-    """Patches of three sizes for an array of this shape, smallest first: cubes, short axes whole.
+    """Patches of growing size for an array of this shape, smallest first: cubes, short axes whole.
 
     The last of three or more axes counts as channels when ``channels`` is "keep", or by itself when it has at
     most four entries, another axis has more, and ``channels`` is not "cut". Many channels make the cubes
@@ -74,10 +84,12 @@ def default_patch_shape(
 
     A larger patch holds more observed entries, which is worth most where they are few and clean.
     """
-    step = 2 if look.share < _FEW and not look.noisy else 1
+    ladder, step = patch_ladder(array_shape, channels), 1
+    if not look.noisy:
+        step += (look.share < _FEW) + (look.share < _VERY_FEW)
     if look.nearly_complete and _order(_split_axes(array_shape, channels)[0]) == 2:
         step = 0
-    return patch_ladder(array_shape, channels)[step]
+    return ladder[min(step, len(ladder) - 1)]
 
 
 def _split_axes(array_shape: Sequence[int], channels: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -136,6 +148,24 @@ def paper_rank(patch_shape: tuple[int, ...]) -> int:
     return max(1, generic_rank(patch_shape) - 1)
 
 
+def default_terms(sizes: Sequence[int], n_items: int, look: Look) -> int:
+    """Most terms of a Kruskal decomposition of a tensor with modes of these sizes; the data use fewer.
+
+    The generic rank of the shape, but at most 64 for stacked patches and 32 for a whole array, and of
+    incomplete data at most as many as have two observed entries for every free number.
+    """
+    most = min(generic_rank(sizes), 32 if n_items == 1 else 64)
+    if look.share < 1.0:
+        free = 1 + sum(size - 1 for size in sizes)
+        most = min(most, int(look.share * math.prod(sizes)) // (2 * free))
+    return max(1, most)
+
+
+def default_annealing(look: Look, burn_in: int) -> int:
+    """Sweeps at the beginning of MGP-CP whose noise is kept large; none for clean data to be represented."""
+    return 0 if look.only_represent else min(30, burn_in)
+
+
 def default_sparsity(look: Look) -> float:
     """b_pi of the usage prior per item; 0, the paper's flat prior, where clean data are to be represented."""
     if look.noisy:
@@ -143,9 +173,10 @@ def default_sparsity(look: Look) -> float:
     return 0.0 if look.only_represent else 2.0
 
 
-def default_sweeps(look: Look) -> int:
-    """60 for clean data with much missing, which more sweeps do not predict better; else 100."""
-    return 100 if look.noisy or look.only_represent else 60
+def default_sweeps(array_shape: Sequence[int], channels: str | None, look: Look) -> int:
+    """48 for clean pictures with much missing, which more sweeps do not predict better; else 100."""
+    picture = _order(_split_axes(array_shape, channels)[0]) <= 2
+    return 48 if picture and not (look.noisy or look.only_represent) else 100
 
 
 def default_regions(n_items: int, look: Look) -> int:

@@ -23,11 +23,19 @@ class Restoration:
     dictionary : (K, m_1, .., m_T) atoms of the last draw, in scaled units
     ranks : (K,) rank of each atom at a relative tolerance of 1 % (-1: not defined, BPFA of order not 2)
     usage : (K,) mean share of the items that use each atom over the kept draws; 0 marks an unused atom
-    trace : one value per sweep: noise_std (input's units), code_std, active_per_item, atoms_used, alpha
+    trace : one value per sweep: noise_std (input's units), code_std, active_per_item, atoms_used, alpha; of a
+        run that learns online one per visit to a batch, of its items
     settings : all options of the run, resolved
     pilots : the pilot runs that chose some of them, each a dictionary; empty if there were none
     kept : number of draws in the averages; the sweeps before them were burn-in
-    n_items : number of patches;  threads, seconds : how it was run
+    n_items : number of patches (1: the whole array);  threads, seconds : how it was run
+    weights, factors : of the last draw of MGP-CP, None for other models: (R,) and (m_t, R) for every mode of
+        the tensor, with columns of unit norm, the strongest term first; weights in the input's units. Of
+        stacked patches the first mode numbers the patches. Together they make up the array less ``offset``
+    offset : what was subtracted from the data, other than 0 only for data far from zero
+
+    Of MGP-CP, the atoms are the terms of one item (of a slice, if the whole array is decomposed), their usage
+    is the share of the kept draws in which a term counts, and the trace holds noise_std, rank and alpha.
     """
 
     mean: np.ndarray
@@ -43,6 +51,16 @@ class Restoration:
     n_items: int
     threads: int
     seconds: float
+    weights: np.ndarray | None = None
+    factors: tuple[np.ndarray, ...] | None = None
+    offset: float = 0.0
+
+    @property
+    def rank(self) -> int | None:
+        """The rank that MGP-CP inferred: the most frequent one of the kept draws; None for other models."""
+        if "rank" not in self.trace:
+            return None
+        return int(np.bincount(self.trace["rank"][-self.kept :].astype(np.int64)).argmax())
 
     def __repr__(self) -> str:
         """One line, without the arrays."""
@@ -57,6 +75,9 @@ class Restoration:
         arrays = {f"trace_{name}": values for name, values in self.trace.items()}
         for name in ("mean", "std", "noise_std", "dictionary", "ranks", "usage", "kept", "n_items"):
             arrays[name] = np.asarray(getattr(self, name))
+        if self.weights is not None and self.factors is not None:
+            arrays |= {"weights": self.weights, "offset": np.asarray(self.offset)}
+            arrays |= {f"factors_{t}": factor for t, factor in enumerate(self.factors)}
         arrays["settings"] = np.asarray(json.dumps(self.settings))
         pilots = [{k: v for k, v in pilot.items() if k != "seconds"} for pilot in self.pilots]
         arrays["pilots"] = np.asarray(json.dumps(pilots))

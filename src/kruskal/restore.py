@@ -12,21 +12,26 @@ from typing import Any
 import numpy as np
 
 from kruskal.choose import Pilot, choose, worth_a_pilot
-from kruskal.data import Scaling, observed_entries
+from kruskal.data import Scaling, observed_entries, refuse_constant
 from kruskal.defaults import MOST_SWEEPS, Look
 from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.chain import Chain
-from kruskal.engines.progress import Progress, Silent
+from kruskal.engines.dictionary import Dictionary
+from kruskal.engines.online import AnyChain, OnlineChain
+from kruskal.engines.progress import COMPILING, Progress, Silent
 from kruskal.engines.stopping import Stopping
-from kruskal.engines.threads import ThreadEngine, check_threads
+from kruskal.engines.threads import StackEngine, ThreadEngine, check_threads
 from kruskal.errors import InputError
 from kruskal.kernel import watch_compilation
-from kruskal.patches import cut
+from kruskal.models import MGPCPModel
+from kruskal.models.base import FactorModel
+from kruskal.online import check_memory
+from kruskal.patches import Items, cut
 from kruskal.restoration import Restoration
-from kruskal.settings import Settings, resolve
+from kruskal.reuse import open_dictionary, settle
+from kruskal.settings import Settings, refuse_for_mgp_cp, resolve
 
 RANK_TOLERANCE = 0.01
-_COMPILING = "compiling the kernels: the first run of an installation does this once, for about half a minute"
 
 
 def inpaint(
@@ -48,9 +53,15 @@ def inpaint(
     usage_prior: tuple[float, float] | None = None,
     sparsity: float | None = None,
     regions: int | None = None,
+    dictionary: Dictionary | str | Path | None = None,
+    adapt: bool = False,
     auto: bool | None = None,
     until_converged: bool = False,
     time_budget: float | None = None,
+    online: str | bool | None = None,
+    batch_size: int | None = None,
+    epochs: int | None = None,
+    passes: int | None = None,
     seed: int = 0,
     threads: int | None = None,
     checkpoint: str | Path | None = None,
@@ -64,11 +75,14 @@ def inpaint(
     x : array of any order; NaN and masked entries are missing
     observed : bool array of the same shape, True where ``x`` is observed (None: wherever it is not NaN)
     setting : "default", or "paper": the paper's model with its patch, prior, rank and number of samples
-    model : "kfa" or "bpfa"
-    patch_shape : shape of the items (default: from the order and size of the array and the share observed)
+    model : "kfa" or "bpfa", dictionaries of patches, or "mgp-cp": one Kruskal tensor for the whole array or,
+        with ``patch_shape``, for all patches stacked. It has no atoms and no sparse codes: n_atoms, codes,
+        channels, usage_prior, sparsity, regions and auto are refused
+    patch_shape : shape of the items (default: from the order and size of the array and the share observed;
+        for "mgp-cp" the whole array)
     stride : distance of neighbouring patches, one number or one per axis (default: 1, more for large arrays)
     n_atoms : size of the dictionary
-    rank : most Kruskal terms of an atom, or "auto"
+    rank : most Kruskal terms of an atom or, for "mgp-cp", of the tensor; or "auto"
     sweeps, burn_in : length of the chain, and how many sweeps at its beginning are not kept
     start : "pca" or "random"
     alpha : "sample", "map" or a number: how the shrinkage of the ranks is learned
@@ -79,13 +93,24 @@ def inpaint(
         is the paper's prior, 2 for clean data with much missing, 1/8 for noisy data)
     regions : the array is divided into at most this many regions (powers of two), each with a usage of its
         own (default: up to 64); 1 is the paper's model
+    dictionary : start from these atoms, of `kruskal.learn` or the file of one; they settle patch, model,
+        number of atoms and rank. They stay as they are, and only codes, usage and precisions are drawn
+    adapt : learn the atoms of the dictionary further
     auto : test the defaults of patch, sparsity and rank in short pilot runs that predict hidden entries, and
         take others where these are surely better; None does so when none of the three is given and there
-        is no time budget
+        is neither a dictionary nor a time budget
     until_converged : end burn-in when the trace is level, and the run when more draws no longer move the
         estimate; ``sweeps`` (default then 500) and ``burn_in`` are upper limits
     time_budget : end the sweeps after so many seconds, pilot runs not counted; a resumed run has them anew.
         Such a run cannot be repeated exactly
+    online : learn from one batch of patches at a time, and remember of the others "exact" sums (the same as
+        True), the paper's surrogates ("cdf"), or surrogates that are replaced at each visit
+        ("incremental"); docs/model.md says what each guarantees
+    batch_size : patches per batch (default: 20,000; the paper's 5,000 for "cdf"); more than there are
+        patches means all of them
+    epochs : how often every batch is visited, in the place of ``sweeps``; ``burn_in`` then counts epochs
+        (default: 10, 5 of them burn-in)
+    passes : sweeps over a batch at a visit (default: 1; the paper's 3 for "cdf")
     seed : everything random follows from it
     threads : number of threads (default: all cores); the result does not depend on it
     checkpoint : folder for the state of the run; `resume` goes on from it
@@ -107,16 +132,18 @@ def inpaint(
     """
     values = _numeric(x)
     mask = observed_entries(x if isinstance(x, np.ma.MaskedArray) else values, observed)
-    _refuse_constant(values[mask])
+    refuse_constant(values, mask, "x")
     look = Look.at(values, mask, Scaling.fit(values, mask).scale)
-    if until_converged and sweeps is None and setting == "default":
-        sweeps = MOST_SWEEPS
-    resolved = partial(_resolve, {
+    if until_converged and sweeps is None and epochs is None and setting == "default":
+        sweeps, epochs = (None, MOST_SWEEPS) if online else (MOST_SWEEPS, None)
+    known = open_dictionary(dictionary)
+    resolved = partial(_resolve, settle({
         "setting": setting, "model": model, "patch_shape": patch_shape, "stride": stride, "n_atoms": n_atoms,
         "rank": rank, "sweeps": sweeps, "burn_in": burn_in, "start": start, "alpha": alpha, "codes": codes,
         "channels": channels, "usage_prior": usage_prior, "sparsity": sparsity, "regions": regions,
-        "until_converged": until_converged, "time_budget": time_budget, "seed": seed, "look": look,
-    })  # fmt: skip
+        "until_converged": until_converged, "time_budget": time_budget, "online": online,
+        "batch_size": batch_size, "epochs": epochs, "passes": passes, "seed": seed, "look": look,
+    }, known, adapt, values.shape))  # fmt: skip
     settings = resolved(values.shape)
     pilots: list[Pilot] = []
     threads, progress = check_threads(threads), progress or Silent()
@@ -126,8 +153,13 @@ def inpaint(
             ("sparsity", usage_prior is not None or sparsity is not None),
         ) if not given
     }  # fmt: skip
+    if model == "mgp-cp":
+        refuse_for_mgp_cp(auto=auto or None)
+        auto = False
     if auto is None:
-        auto = len(free) == 3 and setting == "default" and time_budget is None
+        auto = len(free) == 3 and setting == "default" and time_budget is None and known is None
+    if auto and known is not None:
+        raise InputError("auto tests patch, sparsity and rank, but a dictionary settles them: leave it out")
     if auto and free and worth_a_pilot(mask, look):
         better, pilots = choose(
             values,
@@ -140,6 +172,9 @@ def inpaint(
             progress.note,
         )
         settings = resolved(values.shape, **better)
+    check_memory(settings.online, settings.n_atoms, math.prod(settings.patch_shape), bool(mask.all()))
+    if settings.online and batch_size is not None and batch_size > settings.batch_size:
+        progress.note(f"one batch holds all {settings.batch_size} patches: batch_size {batch_size} is larger")
     run = _Run(
         settings,
         tuple(pilots),
@@ -147,9 +182,10 @@ def inpaint(
         progress,
         None if checkpoint is None else _path("checkpoint", checkpoint),
         _seconds("checkpoint_seconds", checkpoint_seconds),
+        known,
     )
     if run.directory is not None:
-        checkpoints.begin(run.directory, values, mask, run.header())
+        checkpoints.begin(run.directory, values, mask, run.header(), known)
     return run.restore(values, mask)
 
 
@@ -171,7 +207,7 @@ def resume(
         settings = Settings.from_json(saved.settings)
     except (TypeError, KeyError) as error:
         raise InputError(f"checkpoint folder {directory} cannot be read: its settings are damaged") from error
-    run = _Run(settings, pilots, threads, progress or Silent(), directory, seconds)
+    run = _Run(settings, pilots, threads, progress or Silent(), directory, seconds, saved.dictionary)
     return run.restore(saved.values, saved.observed, saved.header)
 
 
@@ -214,13 +250,6 @@ def _numeric(x: Any) -> np.ndarray:
     return values
 
 
-def _refuse_constant(seen: np.ndarray) -> None:
-    if (seen == seen[0]).all():
-        raise InputError(
-            f"x is constant: all {seen.size} observed entries are {seen[0]}, there is nothing to learn"
-        )
-
-
 @dataclass(frozen=True)
 class _Run:
     """One run: what it is told, where its state is kept, who is told how far it is."""
@@ -231,6 +260,7 @@ class _Run:
     progress: Progress
     directory: Path | None
     checkpoint_seconds: float
+    dictionary: Dictionary | None = None
 
     def header(self) -> dict[str, Any]:
         """What a checkpoint says of the run."""
@@ -250,28 +280,46 @@ class _Run:
         with ExitStack() as stack:
             if self.directory is not None:
                 stack.enter_context(checkpoints.locked(self.directory))
-            stack.enter_context(watch_compilation(partial(self.progress.note, _COMPILING)))
-            engine = stack.enter_context(ThreadEngine(items, self.threads))
-            model = settings.build_model()
-            chain = Chain.begin(model, engine, items, settings.start, settings.seed)
+            stack.enter_context(watch_compilation(partial(self.progress.note, COMPILING)))
+            chain = self._begin(items, stack)
             if saved is not None and self.directory is not None:
                 checkpoints.restore(self.directory, saved, chain)
-            self.progress.start(settings.sweeps, chain.done)
+            if settings.online is None:
+                self.progress.start(settings.sweeps, chain.done)
+            else:
+                self.progress.start(settings.sweeps * settings.batches, chain.done, "batch")
             stack.callback(self.progress.stop)
             if saved is None or not saved["ended"]:
                 self._sweep_to_the_end(chain, scaling, began)
-            return self._read_off(chain, scaling, engine.n_items, time.perf_counter() - began)
+            return self._read_off(chain, scaling, items.n_items, time.perf_counter() - began)
 
-    def _sweep_to_the_end(self, chain: Chain, scaling: Scaling, began: float) -> None:
+    def _begin(self, items: Items, stack: ExitStack) -> AnyChain:
+        """The chain at its start, on threads that end with ``stack``."""
+        settings, model = self.settings, self.settings.build_model()
+        start = self.dictionary.first_state(items.n_regions) if self.dictionary else settings.start
+        if settings.online is not None and isinstance(model, FactorModel):
+            online = OnlineChain.begin(
+                model, items, n_batches=settings.batches, kind=settings.online, passes=settings.passes,
+                start=start, seed=settings.seed, threads=self.threads,
+            )  # fmt: skip
+            return stack.enter_context(online)
+        kind = StackEngine if settings.model == "mgp-cp" else ThreadEngine
+        engine = stack.enter_context(kind(items, self.threads))
+        return Chain.begin(model, engine, items, start, settings.seed)
+
+    def _sweep_to_the_end(self, chain: AnyChain, scaling: Scaling, began: float) -> None:
         settings, saved_at = self.settings, time.monotonic()
         plan = Stopping(settings.sweeps, settings.burn_in, settings.until_converged, settings.time_budget)
+        keep = chain.now.keeping
         try:
-            while not plan.ended(chain.now, time.perf_counter() - began):
-                keep = plan.keeps(chain.now, time.perf_counter() - began)
+            while True:
+                whole, seconds = chain.in_sweeps(), time.perf_counter() - began
+                if whole is not None:  # an epoch is kept or not, and made, as a whole
+                    if plan.ended(whole, seconds):
+                        break
+                    keep = plan.keeps(whole, seconds)
                 chain.advance(keep, look=settings.until_converged)
-                shown = {name: float(values[-1]) for name, values in chain.trace().items()}
-                shown["noise_std"] *= scaling.scale
-                self.progress.update(chain.done, shown)
+                self._tell(chain, scaling)
                 if time.monotonic() - saved_at >= self.checkpoint_seconds:
                     self._save(chain)
                     saved_at = time.monotonic()
@@ -280,7 +328,13 @@ class _Run:
             raise
         self._save(chain, ended=True)
 
-    def _save(self, chain: Chain, ended: bool = False) -> None:
+    def _tell(self, chain: AnyChain, scaling: Scaling) -> None:
+        shown = {name: float(values[-1]) for name, values in self._trace(chain, scaling).items()}
+        if self.settings.online is not None:
+            shown["epoch"] = math.ceil(chain.done / chain.rows_per_sweep)
+        self.progress.update(chain.done, shown)
+
+    def _save(self, chain: AnyChain, ended: bool = False) -> None:
         """Write a checkpoint, if asked for. A failure is told and does not cost the run."""
         if self.directory is not None:
             try:
@@ -288,16 +342,28 @@ class _Run:
             except InputError as error:
                 self.progress.note(f"no checkpoint could be written after sweep {chain.done}: {error}")
 
-    def _read_off(self, chain: Chain, scaling: Scaling, n_items: int, seconds: float) -> Restoration:
-        settings, now, trace = self.settings, chain.now, chain.trace()
-        if settings.model == "bpfa":
+    def _trace(self, chain: AnyChain, scaling: Scaling) -> dict[str, np.ndarray]:
+        """The trace without what the model does not have, noise in the units of the data."""
+        trace = chain.trace()
+        if self.settings.model == "bpfa":
             del trace["alpha"]
+        if self.settings.model == "mgp-cp":
+            trace = {name: trace[name] for name in ("noise_std", "atoms_used", "alpha")}
+            trace["rank"] = trace.pop("atoms_used")
         trace["noise_std"] = scaling.inverse_std(trace["noise_std"])
+        return trace
+
+    def _read_off(self, chain: AnyChain, scaling: Scaling, n_items: int, seconds: float) -> Restoration:
+        settings, now, trace = self.settings, chain.now, self._trace(chain, scaling)
+        terms: dict[str, Any] = {}
+        if isinstance(chain.model, MGPCPModel):
+            weights, factors = chain.model.sorted_terms(now.state)
+            terms = {"weights": scaling.inverse_std(weights), "factors": factors, "offset": scaling.offset}
         return Restoration(
             mean=scaling.inverse(now.moments.mean()).reshape(settings.array_shape),
             std=scaling.inverse_std(np.sqrt(now.moments.variance())).reshape(settings.array_shape),
-            noise_std=float(trace["noise_std"][-now.moments.draws :].mean()),
-            dictionary=now.state.dictionary.reshape(-1, *settings.patch_shape),
+            noise_std=float(trace["noise_std"][-now.moments.draws * chain.rows_per_sweep :].mean()),
+            dictionary=chain.model.atoms(now.state),
             ranks=chain.model.ranks(now.state, RANK_TOLERANCE),
             usage=now.usage / (now.moments.draws * n_items),
             trace=trace,
@@ -307,4 +373,5 @@ class _Run:
             n_items=n_items,
             threads=self.threads,
             seconds=seconds,
+            **terms,
         )

@@ -265,12 +265,12 @@ def test_sentences_name_the_option(sentence, said):
 @pytest.mark.parametrize(
     "sentence",
     [
-        "--mask has shape (5, 5), expected (4, 4) like values",
+        "--mask has shape (5, 5), expected (4, 4) like the array",
         "mask.npy is empty",
         "cannot read 'mask': no such file",
         "cannot read 'a key= b.npy': no such file",
         "checkpoint folder seed already holds a run",
-        "nothing is observed: all 4 entries of values are missing",
+        "nothing is observed: all 4 entries are missing",
         "x",
         "",
     ],

@@ -146,7 +146,7 @@ def test_a_folder_in_use(cli, halves, tmp_path):
         (("barbados",), "experiment 'barbados' is unknown, expected one of barbara, datasize,"),
         (
             ("barbara", "--cells", "kfa-*-keep99-*"),
-            "no cell matches 'kfa-*-keep99-*'; there are 120, such as",
+            "no cell matches 'kfa-*-keep99-*'; there are 125, such as",
         ),
         (("barbara", "--cells", ""), "no cell matches ''"),
         (("barbara", "--seeds", "0"), "--seeds must be at least 1, not 0"),

@@ -180,7 +180,8 @@ def test_options_reach_the_library(cli, picture, monkeypatch):
     wanted = {"patch_shape": (4, 5), "stride": (2, 3), "n_atoms": 6, "rank": 3, "alpha": 2.5, "model": "kfa"}
     wanted |= {"usage_prior": (6.0, 1.0), "codes": "uncollapsed", "sweeps": 4, "burn_in": 1, "seed": 3}
     wanted |= {"setting": "paper", "sparsity": None, "regions": 3, "auto": False}
-    wanted |= {"until_converged": True, "time_budget": 60.0}
+    wanted |= {"until_converged": True, "time_budget": 60.0, "dictionary": None, "adapt": False}
+    wanted |= {"online": None, "batch_size": None, "epochs": None, "passes": None}
     wanted |= {"start": "random", "threads": 1, "channels": "cut", "checkpoint_seconds": 9.0}
     assert given == {**wanted, "checkpoint": None}
 
@@ -192,3 +193,21 @@ def test_number_of_threads_does_not_change_a_byte(cli, damaged, tmp_path):
         assert cli(*words[:-1], threads).status == 0
         written.append([(tmp_path / name).read_bytes() for name in ("out.npy", "std.npy", "all.npz")])
     assert written[0] == written[1]
+
+
+def test_a_whole_array_is_decomposed(cli, tmp_path):
+    """The model mgp-cp with a report and everything saved; options of dictionaries are refused."""
+    random = np.random.default_rng(0)
+    x = np.einsum("ir,jr,kr->ijk", *(random.normal(size=(size, 2)) for size in (9, 8, 7)))
+    x[random.random(x.shape) < 0.4] = np.nan
+    np.save(tmp_path / "x.npy", x)
+    common = ("inpaint", "x.npy", "-o", "y.npy", "--model", "mgp-cp")
+    answer = cli(
+        *common, "--sweeps", "60", "--rank", "5", "--report", "page.html", "--save", "all.npz"
+    )  # fmt: skip
+    assert answer.status == 0, answer.err
+    assert "60 sweeps over an array of 9x8x7" in answer.out and "rank 2 of at most 5" in answer.out
+    assert np.isfinite(np.load(tmp_path / "y.npy")).all()
+    assert "<dt>Rank</dt><dd>2</dd>" in (tmp_path / "page.html").read_text()
+    refused = cli(*common, "--atoms", "8")
+    assert refused.status == 2 and "--atoms is no option of the model mgp-cp" in refused.err

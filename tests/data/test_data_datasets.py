@@ -148,8 +148,10 @@ def test_idx(tmp_path):
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(good))
     np.testing.assert_array_equal(read_idx(path), values, strict=True)
+    path.write_bytes(good)
+    np.testing.assert_array_equal(read_idx(path), values, strict=True)
     bad = [good[:-1], good + b"x", b"\0\1" + good[2:], good[:2] + b"\x0d" + good[3:], good[:7], b""]
-    for content in [gzip.compress(one) for one in bad] + [good, gzip.compress(good)[:-9]]:
+    for content in [gzip.compress(one) for one in bad] + [*bad, gzip.compress(good)[:-9]]:
         path.write_bytes(content)
         with pytest.raises(InputError, match=r"cannot read .*a\.gz"):
             read_idx(path)

@@ -10,7 +10,8 @@ from kruskal.engines import checkpoint
 from kruskal.engines.threads import ThreadEngine
 from kruskal.errors import InputError
 from kruskal.gibbs.codes import atom_products
-from kruskal.gibbs.slabs import expect_items
+from kruskal.gibbs.expected import expect_items
+from kruskal.models import base
 from kruskal.patches import cut
 from kruskal.patches.assemble import RunningMoments
 from kruskal.settings import resolve
@@ -85,7 +86,7 @@ def test_an_interrupted_sweep_leaves_no_trace(chain, monkeypatch, place):
         if place == "sweep":
             patch.setattr(type(chain.model), "draw_atom_prior", interrupt)
         elif place == "expect":
-            patch.setattr(chains, "expect_items", interrupt)
+            patch.setattr(base, "expect_items", interrupt)
         elif place == "moments":
             patch.setattr(RunningMoments, "with_draw", interrupt)
         else:

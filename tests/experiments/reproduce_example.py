@@ -93,7 +93,10 @@ def short_runs(monkeypatch):
 
     def short(x, **options):
         calls.append(options)
-        bounded = options | {"sweeps": 3, "burn_in": 1, "n_atoms": min(8, options.get("n_atoms", 8))}
+        length = "epochs" if "online" in options else "sweeps"
+        bounded = options | {length: 3, "burn_in": 1}
+        if options["model"] != "mgp-cp":
+            bounded["n_atoms"] = min(8, options.get("n_atoms", 8))
         return inpaint(x, **bounded)
 
     monkeypatch.setattr(datasets, "load", load)

@@ -58,8 +58,8 @@ def test_every_cell_has_a_place_in_a_table(name, tmp_path):
 
 def test_cells_of_barbara():
     cells = barbara.EXPERIMENT.cells(False, None)
-    assert len(cells) == 2 * 2 * 30 and len(barbara.EXPERIMENT.cells(False, 2)) == 240
-    assert len({cell.key for cell in cells}) == 120
+    assert len(cells) == 2 * 2 * 30 + 5 and len(barbara.EXPERIMENT.cells(False, 2)) == 250
+    assert len({cell.key for cell in cells}) == 125
     quick = {cell.key for cell in barbara.EXPERIMENT.cells(True, None)}
     assert quick == {
         *(f"kfa-default-keep{keep}-noise{noise}-seed1" for keep in (20, 50, 100) for noise in (0, 25)),
@@ -131,11 +131,13 @@ def test_scores_are_of_the_clipped_unrounded_mean(calls, tmp_path):
 
 def test_data_size(calls, tmp_path):
     cells = datasize.EXPERIMENT.cells(False, None)
-    assert len(cells) == 4 * 2 * 2 * 10 and len(datasize.EXPERIMENT.cells(False, 3)) == 48
+    assert len(cells) == 4 * 7 * 10 and len(datasize.EXPERIMENT.cells(False, 3)) == 84
     found = run(datasize.EXPERIMENT, "kfa-paper-stride8-seed4", tmp_path)
     assert found["n_items"] == 9 and calls[-1]["seed"] == 4 and calls[-1]["observed"].all()
     assert run(datasize.EXPERIMENT, "bpfa-default-stride4-seed1", tmp_path)["settings"]["stride"] == (4, 4)
     assert "n_atoms" not in calls[-1]
+    found = run(datasize.EXPERIMENT, "mgp-cp-paper-stride8-seed1", tmp_path)
+    assert found["n_items"] == 9 and calls[-1]["model"] == "mgp-cp" and "rank" in found
 
 
 def test_table_of_data_size():
@@ -148,7 +150,8 @@ def test_table_of_data_size():
     rows = {row[0]: row[1:] for row in table.rows}
     assert rows["KFA"][0].ours == 50.5 and rows["KFA"][0].spread == pytest.approx(3**-0.5)
     assert rows["KFA"][0].paper == 50.36 and rows["KFA"][0].paper_spread == 0.1
-    assert rows["KFA less BPFA"][3].ours == pytest.approx(8) and rows["MGP-CP"][1].ours is None
+    assert rows["KFA less BPFA"][3].ours == pytest.approx(8) and rows["MGP-CP"][1].ours == 42.5
+    assert rows["CDF-KFA"][1].ours == 50.5 and rows["CDF-KFA"][1].paper == 41.14
     assert rows["KFA less BPFA"][3].paper == pytest.approx(44.26 - 36.88)
     assert table.mean_differences()["KFA less BPFA"]["counted"] == 4
     assert "seeds: 4 of ours, 10 of the paper" in table.notes
@@ -164,11 +167,11 @@ def test_complexity(calls, tmp_path):
 
 
 def test_castle(calls, tmp_path):
-    assert len(castle.EXPERIMENT.cells(False, None)) == 9 * 2 * 2
+    assert len(castle.EXPERIMENT.cells(False, None)) == 9 * 2 * 2 + 8
     quick = castle.EXPERIMENT.cells(True, None)
     assert {(c.options["keep"], c.options["noise"]) for c in quick} == {(0.2, 0), (1.0, 25)} and len(
         quick
-    ) == 8
+    ) == 10
     found = run(castle.EXPERIMENT, "kfa-paper-keep50-noise0-seed1", tmp_path)
     assert found["settings"]["patch_shape"] == (7, 7, 3) and found["settings"]["rank"] == 10
     assert calls[-1]["n_atoms"] == 512 and found["coverage"] > 0
@@ -191,3 +194,26 @@ def test_table_of_the_castle():
     assert [score.paper for score in best] == [40.58, 36.24, 33.98, 31.19]
     assert tables[2].rows[0][1].paper == 50.94 and tables[2].rows[1][1].paper is None
     assert len(castle.PAPER["bpfa"]) == 8
+
+
+@pytest.mark.parametrize(
+    "experiment, key",
+    [
+        (barbara.EXPERIMENT, "cdf-kfa-paper-keep20-noise5-seed1"),
+        (datasize.EXPERIMENT, "cdf-kfa-paper-stride4-seed1"),
+        (castle.EXPERIMENT, "cdf-kfa-paper-keep20-noise0-seed1"),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_learning_online_as_the_paper_does(calls, tmp_path, experiment, key):
+    """10 epochs of which 5 are burn-in, batches of 5,000, three passes: here three epochs of one batch."""
+    options = cell_of(experiment, key).options["inpaint"]
+    online = {"online": "cdf", "batch_size": 5000, "epochs": 10, "burn_in": 5, "passes": 3}
+    assert online.items() <= options.items() and options["setting"] == "paper" and options["model"] == "kfa"
+    found = run(experiment, key, tmp_path)
+    settings = found["settings"]
+    assert settings["online"] == "cdf" and settings["batches"] == 1 and settings["sweeps"] == 3
+    assert settings["batch_size"] == found["n_items"]
+    json.dumps(found, allow_nan=False)
+    tables = experiment.tables({key: found})
+    assert any(score.ours == found["psnr"] for table in tables for score in table.scores())

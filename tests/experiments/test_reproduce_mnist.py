@@ -66,7 +66,7 @@ def test_the_papers_numbers():
 
 
 def test_a_run_of_each_kind(monkeypatch, tmp_path):
-    from kruskal import deep_generative
+    from kruskal.estimators import deep_generative
 
     fit = deep_generative.DGDN
 

@@ -1,4 +1,4 @@
-"""amino, mri, dct4d: the right cells, on small arrays, beside the paper's numbers."""
+"""amino, mri, dct4d, cprank: the right cells, on small arrays, beside the paper's numbers."""
 
 import json
 import sys
@@ -9,11 +9,11 @@ import pytest
 from reproduce_example import PNG, short_runs
 
 from kruskal.data import Scaling, corrupt
-from kruskal.experiments import amino, dct4d, mri, registry
+from kruskal.experiments import amino, cprank, dct4d, mri, registry
 from kruskal.experiments.cells import Context
 from kruskal.report import psnr
 
-MINE = ("amino", "mri", "dct4d")
+MINE = ("amino", "mri", "dct4d", "cprank")
 
 
 @pytest.fixture
@@ -84,9 +84,15 @@ def test_amino_beside_the_paper():
     )
     assert "rank" not in cells["bpfa-paper-keep10-seed1"]["inpaint"]
     assert cells["kfa-default-keep10-seed1"]["inpaint"] == {"model": "kfa"}
-    results = {"kfa-default-keep10-seed1": {"rrse": 0.010, "psnr": 53.0, "peak": 938.499, "seconds": 2.0}}
+    assert cells["mgp-cp-paper-keep10-seed1"]["inpaint"] == {"model": "mgp-cp", "setting": "paper"}
+    assert cells["mgp-cp-default-keep10-seed1"]["inpaint"] == {"model": "mgp-cp"}
+    results = {
+        "kfa-default-keep10-seed1": {"rrse": 0.010, "psnr": 53.0, "peak": 938.499, "seconds": 2.0},
+        "mgp-cp-default-keep10-seed1": {"rrse": 0.020, "psnr": 48.0, "peak": 938.499, "rank": 7},
+    }
     (table,) = amino.EXPERIMENT.tables(results)
-    (_, *rrse), (_, *decibels) = table.rows
+    (_, *rrse), (_, *decibels), ranks = table.rows
+    assert ranks == ("rank", None, "7", None, None) and rrse[1].ours == 0.020
     assert [score.paper for score in rrse] == [0.026, 0.02542, 0.02752, 0.01099]
     assert [score.paper for score in decibels] == [45.40, 45.60, 44.91, 52.88]
     assert rrse[-1].difference == pytest.approx(-0.00099) and rrse[0].ours is None
@@ -278,3 +284,19 @@ def test_default_setting_of_dct_keeps_what_the_experiment_is():
     }
     assert "rank" not in cells["bpfa-default-noise0.1-seed1"]
     assert cells["kfa-rank30-paper-noise0.1-seed1"]["rank"] == 30
+
+
+def test_ranks_of_synthetic_tensors(calls, tmp_path):
+    cells = cprank.EXPERIMENT.cells(False, None)
+    assert len(cells) == 20 and len(cprank.EXPERIMENT.cells(True, None)) == 2
+    truth = cprank.synthetic((6, 5, 4), 2, 1)
+    assert np.linalg.matrix_rank(truth.reshape(6, 20)) == 2
+    assert not np.array_equal(truth, cprank.synthetic((6, 5, 4), 2, 2))
+    results = {"order3-seed1": {"rank": 5, "rrse": 0.02}, "order3-seed2": {"rank": 6, "rrse": 0.04}}
+    (table,) = cprank.EXPERIMENT.tables(results)
+    (shape, right, ranks, error), (_, *nothing) = table.rows
+    assert (shape, right, ranks) == ("20x20x20", "1 of 2", "5, 6") and error.ours == pytest.approx(0.03)
+    assert nothing[:2] == [None, None] and nothing[2].ours is None
+    small = cells[0]._replace(options=cells[0].options | {"shape": [9, 8, 7], "rank": 2, "keep": 0.8})
+    found = cprank.EXPERIMENT.run(small, Context(tmp_path))
+    assert found["rank"] >= 0 and 0.0 < found["rrse"] < 2.0 and calls[-1]["model"] == "mgp-cp"

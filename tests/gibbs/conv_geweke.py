@@ -22,14 +22,18 @@ from tests.gibbs.geweke import BATCH, Ranks, describe
 
 SMALL: dict[str, Any] = {"image_shape": (4, 3, 2), "atom_size": (2, 2), "n_atoms": 2, "n_images": 2}
 """Maps of 3x2 places: atoms overlap, and blocks of 2x2 are partial at the bottom."""
+MOVING = SMALL | {"image_shape": (5, 5, 1)}
+"""Maps of 4x4 places, in which non-zeros are also moved."""
 SETTINGS = {
     "cfa": ConvCase(**SMALL),
+    "cfa-moving": ConvCase(**MOVING),
+    "ckfa-moving-masked": ConvCase(rank=1, masked=True, **MOVING),
     "cfa-masked": ConvCase(masked=True, **SMALL),
     "ckfa": ConvCase(rank=2, **SMALL),
     "ckfa-masked": ConvCase(rank=2, masked=True, **SMALL),
     "cfa-pooling": ConvCase(pooling=(2, 2), **SMALL),
     "ckfa-pooling-masked": ConvCase(rank=1, pooling=(2, 2), masked=True, **SMALL),
-    "cfa-positive": ConvCase(nonnegative=True, **SMALL),
+    "cfa-positive": ConvCase(nonnegative=True, **MOVING),
     "ckfa-positive-pooling": ConvCase(rank=2, nonnegative=True, pooling=(2, 1), **SMALL),
     "cfa-positive-masked": ConvCase(nonnegative=True, masked=True, pooling=(1, 2), **SMALL),
 }
@@ -78,7 +82,7 @@ def statistics(draws: dict[str, Any], case: ConvCase) -> dict[str, np.ndarray]:
         "log |d|^2": lengths.mean(axis=1),
         "log |d|^2 squared": (lengths**2).mean(axis=1),
         "d d'": np.tanh((atoms[:, 0] * atoms[:, 1]).sum(axis=(1, 2, 3)) * atoms[0, 0].size),
-        "d d shifted": np.tanh((atoms[:, :, 1:] * atoms[:, :, :-1]).sum(axis=(1, 2, 3, 4)) * atoms[0, 0].size),
+        "d d shifted": np.tanh(8.0 * (atoms[:, :, 1:] * atoms[:, :, :-1]).sum(axis=(1, 2, 3, 4))),
         "log(1 + w^2)": np.log1p(maps**2).mean(axis=(1, 2, 3, 4)),
         "gamma_s w^2": (slab**2).mean(axis=(1, 2, 3, 4)),
         "gamma_s |w|": np.abs(slab).mean(axis=(1, 2, 3, 4)),
@@ -199,7 +203,7 @@ def z_scores(case: ConvCase, n_sweeps: int, seed: int, n_prior: int = 50_000) ->
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Geweke's test of the convolutional models, longer than usual")
+    parser = argparse.ArgumentParser(description="Geweke's test of convolutional models, longer than usual")
     parser.add_argument("--case", choices=[*SETTINGS, "all"], default="all")
     parser.add_argument("--sweeps", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)

@@ -190,7 +190,8 @@ def simulate(
 ) -> dict[str, Any]:
     """``n_draws`` independent draws of all variables from the prior, as arrays with a leading axis."""
     layout, n_atoms, rank = case.layout, case.n_atoms, case.rank
-    gammas = random.standard_gamma(dirichlet_shapes(case, priors), size=(n_draws, n_atoms, layout.n_cells + 1))
+    size = (n_draws, n_atoms, layout.n_cells + 1)
+    gammas = random.standard_gamma(dirichlet_shapes(case, priors), size=size)
     draws: dict[str, Any] = {"theta": np.maximum(gammas / gammas.sum(axis=2, keepdims=True), 1e-300)}
     draws["code_precision"] = random.gamma(priors.code[0], 1.0 / priors.code[1], n_draws)
     draws["noise_precision"] = random.gamma(priors.noise[0], 1.0 / priors.noise[1], n_draws)
@@ -226,8 +227,9 @@ def simulate(
 def world_of(draws: dict[str, Any], i: int, case: ConvCase) -> ConvWorld:
     """Draw ``i`` of `simulate`."""
     return ConvWorld(
-        case, draws["values"][i], case.observed(), draws["maps"][i], draws["gaussian"][i], draws["weights"][i],
-        [mode[i] for mode in draws["modes"]], draws["delta"][i], float(draws["alpha"][i]), draws["theta"][i],
+        case, draws["values"][i], case.observed(), draws["maps"][i], draws["gaussian"][i],
+        draws["weights"][i], [mode[i] for mode in draws["modes"]], draws["delta"][i],
+        float(draws["alpha"][i]), draws["theta"][i],
         float(draws["code_precision"][i]), float(draws["noise_precision"][i]),
     )  # fmt: skip
 
@@ -242,7 +244,8 @@ def make_world(case: ConvCase, seed: int = 0) -> ConvWorld:
             for k in range(case.n_atoms):
                 if k != 1 and random.random() < 0.5:
                     _, x, y = cells[random.integers(len(cells))]
-                    maps[n, k, x, y] = random.uniform(0.3, 1.5) * (1 if case.nonnegative else random.choice([-1, 1]))
+                    sign = 1 if case.nonnegative else random.choice([-1, 1])
+                    maps[n, k, x, y] = sign * random.uniform(0.3, 1.5)
 
     def away_from_zero(shape):
         return random.choice([-1.0, 1.0], size=shape) * random.uniform(0.5, 1.5, size=shape)
@@ -329,7 +332,9 @@ def gaussian_atom(q: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return p, len(p) * np.eye(len(p)) + q
 
 
-def mode_block(world: ConvWorld, k: int, t: int, q: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def mode_block(
+    world: ConvWorld, k: int, t: int, q: np.ndarray, p: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """(linear, precision) of all u^(t) of atom k, in the order (row, term)."""
     modes = [mode[k] for mode in world.modes]
     size = modes[t].size

@@ -32,13 +32,16 @@ def positive_draw(mean: float, deviation: float, u: float) -> float:
     return deviation * (x - float(ndtri_exp(math.log(u) + float(log_ndtr(x)))))
 
 
-def draw_all_maps(world: ConvWorld, seed: int, sweep: int) -> np.ndarray:
-    """New maps of all images of a world: blocks in order, atoms within a block."""
+def draw_all_maps(world: ConvWorld, seed: int, sweep: int, step: tuple[int, int] = (1, 1)) -> np.ndarray:
+    """New maps of all images of a world: blocks in order, atoms within a block; every ``step``-th block."""
     layout = world.layout
     blocks = ref.blocks_of(layout)
     for n in range(len(world.maps)):
         for b, cells in enumerate(blocks):
             block, n_used = n * len(blocks) + b, 0
+            position, last = divmod(b, layout.grid[1]), (layout.grid[0] - 1, layout.grid[1] - 1)
+            if any(i % j and i != end for i, j, end in zip(position, step, last)):
+                continue
             for k in range(world.n_atoms):
                 log_weights, slabs = ref.block_conditional(world, n, k, cells)
                 world = ref.without_block(world, n, k, cells)
@@ -56,6 +59,34 @@ def draw_all_maps(world: ConvWorld, seed: int, sweep: int) -> np.ndarray:
                 value = mean + deviation * float(ndtri(u))
                 if world.case.nonnegative:
                     value = positive_draw(mean, deviation, u)
+                world = world.with_entry("maps", (n, k, *cells[i][1:]), value)
+                n_used += 1
+    return world.maps
+
+
+def relocate_all(world: ConvWorld, window: tuple[int, int], seed: int, sweep: int) -> np.ndarray:
+    """New maps: lone non-zeros of an atom in a window at another place of the window, with another value."""
+    sweep += 2**31
+    blocks = ref.blocks_of(world.layout._replace(pooling=window))
+    for n in range(len(world.maps)):
+        for b, cells in enumerate(blocks):
+            block, n_used = n * len(blocks) + b, 0
+            for k in range(world.n_atoms):
+                count = sum(world.maps[n, k, x, y] != 0.0 for _, x, y in cells)
+                if count != 1:
+                    n_used += count
+                    continue
+                flat = [(0, x, y) for _, x, y in cells]  # all places have the log odds of the first cell
+                log_weights, slabs = ref.block_conditional(world, n, k, flat)
+                below = np.cumsum(np.exp(log_weights - np.logaddexp.reduce(log_weights)))
+                u = other_uniform(k, block, sweep, Stream.MAP_CELLS, seed)
+                i = min(int((u >= below).sum()), len(cells) - 1)
+                mean, precision = slabs[i]
+                u, deviation = other_uniform(n_used, block, sweep, Stream.MAP_SLABS, seed), precision**-0.5
+                value = mean + deviation * float(ndtri(u))
+                if world.case.nonnegative:
+                    value = positive_draw(mean, deviation, u)
+                world = ref.without_block(world, n, k, cells)
                 world = world.with_entry("maps", (n, k, *cells[i][1:]), value)
                 n_used += 1
     return world.maps
@@ -83,7 +114,8 @@ def draw_all_atoms(world: ConvWorld, entry_noise: np.ndarray, weight_noise: np.n
             value = gaussian_draw(*ref.mode_block(world, k, t, q, p), noise)
             world = world.with_mode(t, k, value.reshape(size, world.rank))
             first += size
-        world = world.with_entry("weights", k, gaussian_draw(*ref.weight_block(world, k, q, p), weight_noise[k]))
+        value = gaussian_draw(*ref.weight_block(world, k, q, p), weight_noise[k])
+        world = world.with_entry("weights", k, value)
     return world
 
 
@@ -99,10 +131,13 @@ def make_shards(world: ConvWorld, dtype=np.float64, keep_mask: bool = False) -> 
     return shards
 
 
-def model_of(world: ConvWorld, tile_rows: int = 1, dtype=np.float64, complete: bool | None = None) -> MapModel:
+def model_of(
+    world: ConvWorld, tile_rows: int = 1, dtype=np.float64, complete: bool | None = None,
+    step: tuple[int, int] = (1, 1),
+) -> MapModel:  # fmt: skip
     """What the draw of the maps is told about a world."""
     complete = bool(world.observed.all()) if complete is None else complete
     return map_model(
         world.atoms.reshape(world.n_atoms, -1), world.log_odds, world.code_precision, world.noise_precision,
-        world.case.nonnegative, world.layout, np.dtype(dtype), complete, tile_rows,
+        world.case.nonnegative, world.layout, np.dtype(dtype), complete, tile_rows, step,
     )  # fmt: skip

@@ -21,19 +21,23 @@ runs a longer test than the test suite does.
 
 import argparse
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from kruskal.engines.threads import ThreadEngine
+from kruskal.gibbs.pair_sums import PARTS, add_pairs, data_squares
 from kruskal.gibbs.precision import GammaPrior
 from kruskal.gibbs.shrinkage import AlphaPrior
+from kruskal.gibbs.statistics import complete_statistics
+from kruskal.gibbs.surrogate import Exact, Sums, added, present_sums
 from kruskal.gibbs.usage import UsagePrior
-from kruskal.models import BPFA, KFA, Global
+from kruskal.models import BPFA, KFA, Global, online
 from kruskal.patches import Items
 from tests.gibbs.reference import Priors, simulate
-from tests.gibbs.worlds import codes_of
+from tests.gibbs.worlds import all_codes, codes_of, dense_codes
 
 PRIORS = Priors()
 N_ATOMS = 2
@@ -48,13 +52,17 @@ SCALARS = ("alpha", "concentration", "code_precision", "noise_precision")
 
 
 class Setting(NamedTuple):
-    """A sampler to test; ``rank`` 0 means BPFA, ``regions`` says where each item lies."""
+    """A sampler to test; ``rank`` 0 means BPFA, ``regions`` says where each item lies.
+
+    With ``batches`` a sweep visits so many of them one after the other and remembers the others exactly.
+    """
 
     shape: tuple[int, ...] = (3, 2)
     rank: int = 2
     masked: bool = False
     regions: tuple[int, ...] = ONE_REGION
     options: tuple[tuple[str, Any], ...] = ()
+    batches: int = 0
 
     def model(self):
         """The model with proper priors and everything drawn from the first sweep on."""
@@ -96,6 +104,12 @@ SETTINGS = {
     "kfa-regions-masked": Setting(masked=True, regions=THREE_REGIONS),
     "bpfa-regions-masked": Setting(rank=0, masked=True, regions=THREE_REGIONS),
 }
+ONLINE = {
+    "kfa-online": Setting(batches=2),
+    "kfa-online-masked": Setting(masked=True, batches=2),
+    "bpfa-online-regions-masked": Setting(rank=0, masked=True, regions=THREE_REGIONS, batches=3),
+}
+"""Exact learning in batches."""
 
 
 # ---------------------------------------------------------------------------------------------- statistics
@@ -220,6 +234,82 @@ def first_state(setting: Setting, draws: dict[str, Any], i: int) -> Global:
     )
 
 
+class Whole:
+    """Plain sweeps over all items."""
+
+    def __init__(self, setting: Setting, items: Items, seed: int) -> None:
+        self.model, self.items, self.seed = setting.model(), items, seed
+        self.engine = ThreadEngine(items, threads=1)
+        self.number = 0
+
+    def put_codes(self, weights: np.ndarray) -> None:
+        """Replace the codes by w (N, K)."""
+        self.engine.put_codes([codes_of(weights)])
+
+    def sweep(self, state: Global) -> Global:
+        """The next sweep, over the data that are now in the items."""
+        self.number += 1
+        return self.model.sweep(state, self.engine, self.seed, self.number)[0]
+
+    def codes(self) -> np.ndarray:
+        """Present w (N, K)."""
+        return all_codes(self.engine.shards, N_ATOMS)
+
+
+class InBatches(Whole):
+    """A visit to each of several batches of items, in a new order each time, with exact memory."""
+
+    def __init__(self, setting: Setting, items: Items, seed: int) -> None:
+        super().__init__(setting, items, seed)
+        self.parts = np.array_split(np.random.default_rng(seed).permutation(items.n_items), setting.batches)
+
+    def put_codes(self, weights: np.ndarray) -> None:
+        self.kept = [codes_of(weights[part]) for part in self.parts]
+
+    def hold(self, batch: int) -> None:
+        """Let the engine hold a batch with its present codes."""
+        items = self.items.take(self.parts[batch])
+        address = sum(map(len, self.parts[:batch]))
+        self.engine.hold(items, self.items.n_regions, address, self.kept[batch])
+
+    def sweep(self, state: Global) -> Global:
+        memory = self.remembered(state)
+        for batch in np.random.default_rng([self.seed, self.number]).permutation(len(self.parts)):
+            self.number += 1
+            self.hold(batch)
+            state, memory, _ = online.visit(
+                self.model, state, memory, self.engine, batch, True, True, self.seed, self.number, 1
+            )
+            (shard,) = self.engine.shards
+            self.kept[batch] = shard.codes
+        return state
+
+    def remembered(self, state: Global) -> Exact:
+        """The memory of all batches from scratch, as the data are new."""
+        n_regions = self.items.n_regions
+        memory = Exact.nothing(n_regions, *state.dictionary.shape, self.items.complete)
+        sums, squares = memory.sums, 0.0
+        for batch in range(len(self.parts)):
+            self.hold(batch)
+            (shard,) = self.engine.shards
+            counts, code_squares = present_sums(shard, n_regions, N_ATOMS)
+            observed = self.engine.n_observed
+            sums = added(sums, Sums(self.engine.region_sizes, observed, counts, code_squares, 0.0))
+            squares += data_squares(shard)
+            if self.items.complete:
+                for total, part in zip(memory.pairs, complete_statistics(shard, N_ATOMS)):
+                    total += part
+            else:
+                self.engine.fold(partial(add_pairs, statistics=memory.pairs, sign=1.0), PARTS)
+        return memory._replace(sums=sums, data_squares=squares)
+
+    def codes(self) -> np.ndarray:
+        weights = np.zeros((self.items.n_items, N_ATOMS))
+        for part, codes in zip(self.parts, self.kept):
+            weights[part] = dense_codes(codes, N_ATOMS)
+        return weights
+
+
 class Ranks:
     """Turns statistics into ranks (0 to 1) among draws from the prior, and their spread |2 rank - 1|."""
 
@@ -243,7 +333,6 @@ def chain_means(setting: Setting, n_sweeps: int, seed: int, ranks: Ranks) -> dic
     n_regions = max(setting.regions) + 1
     random = np.random.default_rng([seed, 1])
     draws = prior_draws(setting, random, n_batches)
-    model = setting.model()
     items = Items.from_matrix(np.zeros((n_items, *setting.shape)), observed.reshape(n_items, *setting.shape))
     items = items._replace(region=np.array(setting.regions, np.uint16))
     kept = {
@@ -258,23 +347,17 @@ def chain_means(setting: Setting, n_sweeps: int, seed: int, ranks: Ranks) -> dic
         **{name: np.empty(BATCH) for name in SCALARS},
     }
     means: dict[str, list[float]] = {}
-    with ThreadEngine(items, threads=1) as engine:
-        (shard,) = engine.shards
-        number = 0
+    sampler = (InBatches if setting.batches else Whole)(setting, items, seed)
+    with sampler.engine:
         for batch in range(n_batches):
             state = first_state(setting, draws, batch)
-            shard.codes = codes_of(draws["codes"][batch])
+            sampler.put_codes(draws["codes"][batch])
             values = draws["values"][batch]
             noise = random.standard_normal((BATCH, *observed.shape))
             for step in range(BATCH):
-                shard.items.flat[:] = np.where(observed, values, 0.0).ravel()
-                number += 1
-                state, _ = model.sweep(state, engine, seed, number)
-                codes = kept["codes"][step]
-                codes[:] = 0.0
-                codes[np.repeat(np.arange(n_items), np.diff(shard.codes.start)), shard.codes.atom] = (
-                    shard.codes.value
-                )
+                items.flat[:] = np.where(observed, values, 0.0).ravel()
+                state = sampler.sweep(state)
+                kept["codes"][step] = codes = sampler.codes()
                 kept["gaussian"][step], kept["values"][step] = state.dictionary, values
                 kept["weights"][step] = state.weights
                 kept["log_odds"][step], kept["usage_mean"][step] = state.log_odds, state.usage_mean
@@ -311,13 +394,14 @@ def describe(scores: dict[str, float], n_worst: int = 6) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Geweke's joint distribution test, longer than in the tests")
-    parser.add_argument("--case", choices=[*SETTINGS, "all"], default="all")
+    parser.add_argument("--case", choices=[*SETTINGS, *ONLINE, "all"], default="all")
     parser.add_argument("--sweeps", type=int, default=50_000)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    for name in SETTINGS if arguments.case == "all" else [arguments.case]:
+    settings = SETTINGS | ONLINE
+    for name in settings if arguments.case == "all" else [arguments.case]:
         began = time.perf_counter()
-        scores = z_scores(SETTINGS[name], arguments.sweeps, arguments.seed, n_prior=400_000)
+        scores = z_scores(settings[name], arguments.sweeps, arguments.seed, n_prior=400_000)
         print(f"{name}: {describe(scores)}; {time.perf_counter() - began:.0f} s", flush=True)
 
 

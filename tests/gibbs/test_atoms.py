@@ -7,7 +7,13 @@ import pytest
 
 from kruskal.gibbs.atoms import AtomNoise, AtomOptions, draw_atoms_block, draw_atoms_complete
 from kruskal.gibbs.codes import draw_codes
-from kruskal.gibbs.statistics import block_size, block_statistics, complete_statistics, sum_in_order
+from kruskal.gibbs.statistics import (
+    block_size,
+    block_statistics,
+    complete_statistics,
+    pair_index,
+    sum_in_order,
+)
 from tests.gibbs import reference as ref
 from tests.gibbs.reference import World
 from tests.gibbs.test_codes import after
@@ -111,7 +117,9 @@ def test_statistics_of_masked_data(size):
         for a in range(width):
             for b in range(a + 1, width):
                 expected = (block[:, a] * block[:, b]) @ world.observed
-                np.testing.assert_allclose(total.products[a, b], expected, rtol=1e-9, atol=1e-9)
+                np.testing.assert_allclose(
+                    total.products[pair_index(a, b, width)], expected, rtol=1e-9, atol=1e-9
+                )
 
 
 def test_statistics_give_the_terms_of_the_conditional():

@@ -8,7 +8,8 @@ from scipy.special import expit, logit
 from scipy.stats import chi2, kstest, norm, poisson
 
 from kruskal.gibbs.codes import code_model, draw_codes
-from kruskal.gibbs.local import split
+from kruskal.gibbs.local import Codes, split
+from kruskal.gibbs.pairs import fill_logits
 from kruskal.gibbs.slabs import draw_slabs
 from kruskal.gibbs.statistics import sum_in_order
 from tests.gibbs import reference as ref
@@ -167,25 +168,41 @@ def test_more_codes_than_room_was_made_for(masked, collapsed):
     np.testing.assert_allclose(dense_codes(shard.codes, 120), expected, rtol=1e-9, atol=1e-9)
 
 
-SMALL_WORDS = [  # (item, atom of 64, sweep) of seed 0, and the tiny random word of that pair
-    (1392364, 36, 34, 0), (928383, 23, 34, 2), (1732369, 45, 61, 4),
+EDGES = [  # (item, atom of 64) of sweep 34, seed 0, and the first 16 bits of the uniform of that pair
+    (1919337, 50, 0), (1444532, 50, 0), (1157794, 48, 1), (988, 62, 0xFFFF), (7, 20, None),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("item, k, sweep, word", SMALL_WORDS)
+@pytest.mark.parametrize("side", [1.0 + 1e-6, 1.0 - 1e-6], ids=["above", "below"])
+@pytest.mark.parametrize("item, k, first", EDGES)
 @pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
-def test_pairs_of_tiny_probability_are_decided_exactly(item, k, sweep, word, masked):
-    """A usage just above the pair's uniform: the atom must be used, however small both are."""
-    uniform = pair_uniform(k, 64, item, sweep, seed=0)
-    assert uniform == pytest.approx((word + 0.5) / 2.0**32) or (word == 0 and uniform < 2.0**-32)
+@pytest.mark.parametrize("used", [False, True], ids=["unused", "in use"])
+def test_pairs_are_decided_by_all_bits_of_their_uniform(item, k, first, used, masked, side):
+    """A usage just above the pair's uniform: the atom must be used; just below: it must not."""
+    uniform = pair_uniform(k, 64, item, 34, seed=0)
+    assert first is None or int(uniform * 2.0**16) == first
     usage = np.full((1, 64), 1e-20)
-    usage[0, k] = 1.05 * uniform
+    usage[0, k] = 1.0 - (1.0 - uniform) / side if uniform > 0.5 else side * uniform
     observed = np.array([[True, not masked]])
     (shard,) = split(make_items(np.zeros((1, 2)), observed, (2,)))
     shard.first = item
+    if used:
+        shard.codes = Codes(np.array([0, 1]), np.array([k], np.uint16), np.array([0.5]))
     model = code_model(np.zeros((64, 2)), logit(usage), 1.0, 1.0, np.dtype(np.float64), not masked)
-    counts = draw_codes(shard, model, seed=0, sweep=sweep).counts
-    assert counts[0, k] == 1
+    counts = draw_codes(shard, model, seed=0, sweep=34).counts
+    assert counts[0, k] == (side > 1.0)
+
+
+def test_logits_of_all_first_bits():
+    """`fill_logits` is certain to within what it says, at both ends of every cell."""
+    bits = np.arange(1 << 16).astype(np.uint16)
+    logits, doubts = np.empty((2, 1 << 16), np.float32)
+    fill_logits(bits, len(bits), logits, doubts)
+    assert np.isnan(logits[[0, -1]]).all()
+    for end in (0.0, 1.0):
+        exact = logit((np.arange(1, (1 << 16) - 1) + end) / 2.0**16)
+        assert (np.abs(logits[1:-1] - exact) < doubts[1:-1] - 2e-3).all()
+    assert np.median(doubts) < 4e-3
 
 
 # ------------------------------------------------------------------------------------ in distribution

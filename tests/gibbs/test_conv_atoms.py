@@ -30,7 +30,8 @@ def noise_for(atoms: ConvAtoms) -> AtomNoise:
     random = np.random.default_rng(3)
     rank = atoms.weights.shape[1]
     size = atoms.factors[0].size if rank else atoms.dictionary.shape[1]
-    return AtomNoise(random.normal(size=(len(atoms.dictionary), size)), random.normal(size=atoms.weights.shape))
+    entries = random.normal(size=(len(atoms.dictionary), size))
+    return AtomNoise(entries, random.normal(size=atoms.weights.shape))
 
 
 def lags(world, atoms, first, size):

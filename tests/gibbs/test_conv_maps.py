@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from kruskal.gibbs.conv_local import Layout, dense_maps, sparse_maps, split_images
-from kruskal.gibbs.conv_maps import draw_maps, lag_table, tile_rows_for
+from kruskal.gibbs.conv_maps import draw_maps, lag_table, relocate_codes, relocation_model, tile_rows_for
 from kruskal.gibbs.conv_synthesis import correlate_images, synthesise
 from kruskal.gibbs.conv_usage import block_kinds
 from kruskal.gibbs.statistics import sum_in_order
 from tests.gibbs import conv_reference as ref
 from tests.gibbs.conv_reference import ConvCase, make_world
-from tests.gibbs.conv_twins import draw_all_maps, make_shards, model_of
+from tests.gibbs.conv_twins import draw_all_maps, make_shards, model_of, relocate_all
 
 SEED = 11
 WHOLE = 99
@@ -52,12 +52,48 @@ def test_kernels_agree_with_their_twin(case):
     assert changed > 10
 
 
+@pytest.mark.parametrize("masked", (False, True))
+def test_a_scan_over_some_places_leaves_the_others_alone(masked):
+    case = ConvCase(masked=masked, pooling=(1, 2), image_shape=(8, 7, 2), n_images=2)
+    world = make_world(case)
+    for tile_rows in (1, WHOLE):
+        maps, parts = draw(make_shards(world), model_of(world, tile_rows, step=(3, 2)), 1)
+        expected = draw_all_maps(world, SEED, 1, (3, 2))
+        np.testing.assert_allclose(maps, expected, rtol=1e-7, atol=1e-9)
+        assert parts.counts.sum() == (expected != 0.0).sum()
+    np.testing.assert_array_equal(expected[:, :, 1], world.maps[:, :, 1])
+    assert (expected[:, :, 0] != world.maps[:, :, 0]).any()
+
+
+@pytest.mark.parametrize("masked, nonnegative", list(product((False, True), (False, True))))
+def test_lone_non_zeros_move_as_their_twin_says(masked, nonnegative):
+    case = ConvCase(masked=masked, nonnegative=nonnegative, image_shape=(8, 7, 2), n_images=3)
+    world = make_world(case)
+    keep = np.random.default_rng(0).random(world.maps.shape) < 0.3
+    world = world.changed(maps=world.maps * keep)
+    for window in ((2, 2), (3, 4)):
+        expected = relocate_all(world, window, SEED, 3)
+        shards, model = make_shards(world), model_of(world)
+        moving = relocation_model(model, case.layout, window)
+        parts = sum_in_order([relocate_codes(s, *moving, SEED, 3) for s in shards])
+        maps = np.concatenate([dense_maps(s.maps, case.n_atoms, case.layout.map_shape) for s in shards])
+        np.testing.assert_allclose(maps, expected, rtol=1e-7, atol=1e-9)
+        moved = (expected != 0.0) != (world.maps != 0.0)
+        assert moved.sum() > 5 and (expected != 0.0).sum() == (world.maps != 0.0).sum()
+        new = world.changed(maps=expected)
+        assert parts.squares == pytest.approx((expected**2).sum())
+        assert parts.residual_squares == pytest.approx((new.residual() ** 2).sum())
+        again, _ = draw(shards, model, 4)  # the order of the sampler is kept
+        np.testing.assert_allclose(again, draw_all_maps(new, SEED, 4), rtol=1e-7, atol=1e-9)
+
+
 @pytest.mark.parametrize("pooling, nonnegative", list(product(POOLINGS, (False, True))))
 def test_gram_form_and_residual_form_make_the_same_draws(pooling, nonnegative):
     """Tiles of whole images, of two rows of blocks and of one; and as if masked, with nothing missing."""
     case = ConvCase(
-        pooling=pooling, nonnegative=nonnegative, image_shape=(9, 8, 2), atom_size=(3, 4), n_atoms=5, n_images=20
-    )
+        pooling=pooling, nonnegative=nonnegative, image_shape=(9, 8, 2), atom_size=(3, 4), n_atoms=5,
+        n_images=20,
+    )  # fmt: skip
     world = make_world(case)
     results = []
     for tile_rows in (1, 2, WHOLE):
@@ -128,10 +164,10 @@ def test_table_of_lags():
     assert not table[..., 3:].any()
 
 
-def test_sparse_images_are_one_tile_and_dense_ones_are_not():
-    layout = Layout((28, 28, 1), (8, 8), (3, 3))
-    assert tile_rows_for(layout, 50, 1.0) == 7
-    assert tile_rows_for(layout, 50, 1000.0) == 1
+def test_small_maps_are_one_tile():
+    assert tile_rows_for(Layout((28, 28, 1), (8, 8), (3, 3))) == 1
+    assert tile_rows_for(Layout((7, 7, 36), (6, 6), (1, 1))) == 2
+    assert tile_rows_for(Layout((20, 10, 1), (5, 5), (2, 2))) == 3
 
 
 def test_kinds_of_blocks():

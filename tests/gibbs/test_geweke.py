@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from kruskal.gibbs import moves, precision, shrinkage, usage
-from kruskal.models import base
-from tests.gibbs.geweke import SETTINGS, describe, z_scores
+from kruskal.models import base, online
+from tests.gibbs.geweke import ONLINE, SETTINGS, describe, z_scores
 
 SWEEPS = int(os.environ.get("KRUSKAL_GEWEKE_SWEEPS", "16000"))
 LIMIT = 4.0
@@ -24,6 +24,15 @@ def test_sweeps_leave_the_joint_distribution_invariant(name):
     setting = SETTINGS[name]
     n_sweeps = (SWEEPS if setting.rank else 2 * SWEEPS) * 4 // len(setting.regions)
     scores = z_scores(setting, n_sweeps, SEEDS[name])
+    print(name, describe(scores))
+    assert max(map(abs, scores.values())) < LIMIT, describe(scores)
+
+
+@pytest.mark.parametrize("name", ONLINE)
+def test_exact_learning_in_batches_leaves_the_joint_distribution_invariant(name):
+    """A fifth of the sweeps: each visits every batch, and the memory is made anew for the new data."""
+    setting = ONLINE[name]
+    scores = z_scores(setting, SWEEPS // 5, seed=201)
     print(name, describe(scores))
     assert max(map(abs, scores.values())) < LIMIT, describe(scores)
 
@@ -93,5 +102,34 @@ def with_the_usage_of_the_next_region(monkeypatch):
 def test_a_missing_factor_is_caught(mutation, name, monkeypatch):
     mutation(monkeypatch)
     scores = z_scores(SETTINGS[name], 3000, seed=7)
+    print(mutation.__name__, name, describe(scores))
+    assert max(map(abs, scores.values())) > LIMIT, describe(scores)
+
+
+def with_residuals_of_the_batch_alone(monkeypatch):
+    """The rest is remembered as if it were fitted perfectly."""
+    monkeypatch.setattr(online, "residual_squares", lambda dictionary, pairs, squares: 0.0)
+
+
+def with_pairs_that_are_not_taken_out(monkeypatch):
+    """The old codes of a batch stay in the sums for the atoms, beside the new ones."""
+    right = online._without
+
+    def wrong(memory, engine, squares):
+        return right(memory, engine, squares)._replace(pairs=online._copied(memory).pairs)
+
+    monkeypatch.setattr(online, "_without", wrong)
+
+
+@pytest.mark.parametrize(
+    "mutation, name",
+    [
+        (with_residuals_of_the_batch_alone, "kfa-online"),
+        (with_pairs_that_are_not_taken_out, "bpfa-online-regions-masked"),
+    ],
+)
+def test_a_wrong_memory_is_caught(mutation, name, monkeypatch):
+    mutation(monkeypatch)
+    scores = z_scores(ONLINE[name], 1000, seed=7)
     print(mutation.__name__, name, describe(scores))
     assert max(map(abs, scores.values())) > LIMIT, describe(scores)

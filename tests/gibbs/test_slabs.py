@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from kruskal.gibbs.codes import atom_products, draw_codes
+from kruskal.gibbs.expected import expect_items
 from kruskal.gibbs.local import split
-from kruskal.gibbs.slabs import draw_slabs, expect_items
+from kruskal.gibbs.slabs import draw_slabs
 from kruskal.patches import Grid, cut
 from tests.gibbs.reference import World
 from tests.gibbs.test_codes import after, code_world

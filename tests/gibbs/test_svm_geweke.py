@@ -119,8 +119,16 @@ def wrong_count(monkeypatch):
     )
 
 
-@pytest.mark.parametrize("name", ["primal", "dual"])
-@pytest.mark.parametrize("mutation", [wrong_scales, wrong_noise, wrong_half, wrong_count])
+@pytest.mark.parametrize(
+    "mutation, name",
+    [
+        (wrong_scales, "primal"),
+        (wrong_noise, "primal"),
+        (wrong_noise, "dual"),
+        (wrong_half, "dual"),
+        (wrong_count, "primal"),
+    ],
+)
 def test_a_wrong_factor_is_caught(mutation, name, monkeypatch):
     mutation(monkeypatch)
     scores = z_scores(SETTINGS[name], 150, seed=7)

@@ -261,3 +261,9 @@ def test_all_of_the_usage_is_drawn():
         np.testing.assert_array_equal(part, copy)
     assert (now.mean != before.mean).all() and now.concentration != before.concentration
     assert len(np.unique(now.log_odds)) == 6
+
+
+@pytest.mark.parametrize("a", [0.01, 0.7, 12.5, 4_000.0])
+@pytest.mark.parametrize("n", [0.02, 0.3, 1.5, 7.9, 8.25, 1234.5])
+def test_rising_factorial_of_counts_that_are_partly_forgotten(a, n):
+    assert usage.log_rising(a, n) == pytest.approx(gammaln(a + n) - gammaln(a), rel=1e-9, abs=1e-9)

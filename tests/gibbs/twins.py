@@ -27,11 +27,10 @@ def uniform_52(high: int, low: int) -> float:
 
 def pair_uniform(k: int, n_atoms: int, item: int, sweep: int, seed: int) -> float:
     """The uniform that decides on z of (item, atom k) in the collapsed draw."""
-    word = word_in_row(k, padded(n_atoms), item, sweep, int(Stream.CODES), seed)
-    if word == 0:  # the lowest of 2^32 cells is divided once more
-        word = int(philox(k, item, sweep, int(Stream.REFINED), *key_of(seed))[0])
-        return (word + 0.5) / 2.0**64
-    return (word + 0.5) / 2.0**32
+    word = word_in_row(k // 2, padded(n_atoms) // 2, item, sweep, int(Stream.CODES), seed)
+    first = (word >> (16 * (k % 2))) & 0xFFFF
+    rest = int(philox(k, item, sweep, int(Stream.REFINED), *key_of(seed))[0])
+    return (first + (rest + 0.5) / 2.0**32) / 2.0**16
 
 
 def slab_normal(j: int, item: int, sweep: int, seed: int) -> float:
@@ -94,8 +93,10 @@ def draw_all_codes(world: World, seed: int, sweep: int, collapsed: bool = True) 
 
 def joint_slab_normal(a: int, item: int, sweep: int, seed: int) -> float:
     """The standard normal of the a-th atom that an item uses, in the joint draw of their slabs."""
-    high, low, _, _ = philox(a, item, sweep, int(Stream.JOINT_SLABS), *key_of(seed))
-    return float(ndtri(uniform_52(high, low)))
+    page, j = divmod(a, SLABS_AHEAD)
+    counter, block = page * SLABS_AHEAD // 2 + j % (SLABS_AHEAD // 2), j // (SLABS_AHEAD // 2)
+    words = philox(counter, item, sweep, int(Stream.JOINT_SLABS), *key_of(seed))
+    return float(ndtri(uniform_52(words[block], words[block + 2])))
 
 
 def draw_all_slabs(world: World, seed: int, sweep: int) -> np.ndarray:

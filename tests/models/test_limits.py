@@ -8,7 +8,7 @@ import pytest
 import kruskal
 from kruskal.engines.threads import ThreadEngine
 from kruskal.gibbs.usage import UsagePrior
-from kruskal.models import BPFA, KFA, base
+from kruskal.models import BPFA, KFA, dictionary
 from kruskal.patches import Items
 from tests.gibbs.worlds import all_codes
 
@@ -103,7 +103,7 @@ def test_the_block_size_does_not_matter(name, monkeypatch):
     state = model.start("random", items, 2)
     results = []
     for size in (1, 4, 16):
-        monkeypatch.setattr(base, "block_size", lambda *_, size=size: size)
+        monkeypatch.setattr(dictionary, "block_size", lambda *_, size=size: size)
         results.append(run(model, items, state, 6))
     for states, codes in results[1:]:
         np.testing.assert_allclose(codes, results[0][1], rtol=1e-8, atol=1e-8)

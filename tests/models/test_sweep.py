@@ -48,6 +48,25 @@ def test_a_sweep_is_a_pure_function(make, keep, n_regions):
     assert not np.array_equal(other_seed[0].dictionary, first[0].dictionary)
 
 
+@pytest.mark.parametrize("keep", [None, 0.7], ids=["complete", "masked"])
+@pytest.mark.parametrize("make", [make_kfa, make_bpfa])
+def test_fixed_atoms_stay_and_all_else_is_drawn_as_ever(make, keep):
+    """One sweep differs from that of the whole model in the atoms alone; more sweeps leave them too."""
+    items = make_items(keep, n_regions=3)
+    whole, fixed = make(delay=0), make(delay=0, fixed_atoms=True)
+    start = whole.start("pca", items, 1)
+    (expected,), expected_codes = run(whole, items, start, 1)
+    states, _ = run(fixed, items, start, 8)
+    (first,), codes = run(fixed, items, start, 1)
+    np.testing.assert_array_equal(codes, expected_codes)
+    for name in ("log_odds", "usage_mean", "concentration", "code_precision", "noise_precision"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(expected, name))
+    for name in ("dictionary", "weights", "factors", "log_delta", "alpha"):
+        np.testing.assert_array_equal(getattr(states[-1], name), getattr(start, name))
+    assert states[-1].noise_precision != first.noise_precision
+    assert not np.array_equal(expected.dictionary, start.dictionary)
+
+
 @pytest.mark.parametrize("blocked", [True, False])
 @pytest.mark.parametrize("keep", [None, 0.7], ids=["complete", "masked"])
 def test_the_dictionary_is_what_the_factors_make(keep, blocked):

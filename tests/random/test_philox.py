@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.special import ndtri
 
 from kruskal.random import Stream, check_seed, generator, key_of
-from kruskal.random.normal import MIDDLE, fill_normals, normal, normal_quantile
+from kruskal.random.normal import fill_logs, fill_normals, normal, normal_quantile
 from kruskal.random.philox import fill_words, philox, uniform_32, uniform_52
 
 SURE = 1e-4
@@ -113,9 +113,35 @@ def test_rows_of_normals():
     fill_normals(filled, uniforms, normals)
     for m, j in np.ndindex(normals.shape):
         high, low = np.uint64(filled[m, j]), np.uint64(filled[m, 32 + j])
-        assert uniforms[m, j] == uniform_52(high, low)
-        if abs(uniforms[m, j] - 0.5) <= MIDDLE:
-            assert normals[m, j] == pytest.approx(normal(high, low), rel=1e-14)
+        assert normals[m, j] == pytest.approx(normal(high, low), rel=1e-14)
+
+
+def test_rows_of_normals_far_out():
+    """Words that are 0 or all ones: both tails, as far as 52 bits reach."""
+    words = np.zeros((3, 8), np.uint32)
+    words[1] = 0xFFFFFFFF
+    words[2, :4] = 1 << np.arange(4)
+    normals = np.zeros((3, 4))
+    fill_normals(words, np.zeros((3, 4)), normals)
+    for m, j in np.ndindex(normals.shape):
+        u = uniform_52(np.uint64(words[m, j]), np.uint64(words[m, 4 + j]))
+        assert normals[m, j] == pytest.approx(ndtri(u) if u < 0.5 else -ndtri(1.0 - u), rel=1e-13)
+
+
+def test_logarithms_of_many_numbers():
+    numbers = np.concatenate([np.logspace(-300, 300, 1001), 1.0 + np.linspace(-0.5, 0.5, 1001)])
+    logs = np.empty_like(numbers)
+    fill_logs(numbers, logs)
+    np.testing.assert_allclose(logs, np.log(numbers), rtol=1e-15)
+
+
+def test_pages_of_words_go_on_where_the_page_before_ended():
+    one, two, both = np.zeros((2, 8), np.uint32), np.zeros((2, 8), np.uint32), np.zeros((2, 16), np.uint32)
+    for words, page in ((one, 0), (two, 1), (both, 0)):
+        fill_words(words, 11, 7, int(Stream.SLABS), *key_of(5), page)
+    for q in range(4):
+        np.testing.assert_array_equal(both[:, 4 * q : 4 * q + 2], one[:, 2 * q : 2 * q + 2])
+        np.testing.assert_array_equal(both[:, 4 * q + 2 : 4 * q + 4], two[:, 2 * q : 2 * q + 2])
 
 
 @pytest.mark.parametrize(

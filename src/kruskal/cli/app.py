@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kruskal import __version__
-from kruskal.cli import bench, corrupt, demo, info, reproduce, restore
+from kruskal.cli import bench, classify, corrupt, demo, info, learn, reproduce, restore
 
 app = typer.Typer(
     name="kruskal",
@@ -39,6 +39,8 @@ def _program(
 app.command("inpaint", help=restore.INPAINT_HELP)(restore.restore)
 app.command("denoise", help=restore.DENOISE_HELP)(restore.restore)
 app.command("resume")(restore.resume)
+app.command("learn")(learn.learn)
+app.add_typer(classify.app, name="classify")
 app.command("corrupt")(corrupt.corrupt)
 app.command("info")(info.info)
 app.command("demo")(demo.demo)

@@ -15,18 +15,30 @@ from typing import NoReturn
 from kruskal.errors import InputError
 
 OPTION_OF = {
+    "adapt": "--adapt",
     "alpha": "--alpha",
+    "auto": "--auto",
+    "atom_sizes": "--atom-size",
+    "batch_size": "--batch-size",
+    "C": "--cost",
+    "block_shape": "--block",
     "burn_in": "--burn-in",
     "channels": "--channels",
     "checkpoint_seconds": "--checkpoint-seconds",
     "codes": "--codes",
+    "dictionary": "--dictionary",
+    "epochs": "--epochs",
     "keep": "--keep",
     "mask": "--mask",
     "mask_is": "--mask-is",
     "model": "--model",
     "n_atoms": "--atoms",
     "noise": "--noise",
+    "online": "--online",
+    "passes": "--passes",
+    "n_training": "--learn-from",
     "patch_shape": "--patch",
+    "pooling": "--pooling",
     "rank": "--rank",
     "regions": "--regions",
     "seed": "--seed",
@@ -40,7 +52,7 @@ OPTION_OF = {
     "usage_prior": "--usage-prior",
 }
 """The option behind an argument of the library."""
-_ARRAY = ("x", "values")
+_ARRAY = ("x", "X", "values")
 
 
 class Stopped(Exception):
@@ -95,6 +107,7 @@ def name_options(sentence: str, file: str | os.PathLike[str], key: str = "--key"
     """
     first, space, rest = sentence.partition(" ")
     first = os.fspath(file) if first in _ARRAY else OPTION_OF.get(first, first)
+    rest = re.sub(r"\bgive (\w+)\b", lambda found: f"give {OPTION_OF.get(found[1], found[1])}", rest)
     return re.sub(r"\bchoose one by key= from\b", lambda _: f"choose one by {key} from", first + space + rest)
 
 

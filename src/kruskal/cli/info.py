@@ -1,11 +1,11 @@
-"""The command info: what is in a file, a saved result or a checkpoint folder."""
+"""The command info: what is in a file, a saved result, a dictionary or a checkpoint folder."""
 
 from __future__ import annotations
 
 import json as json_format
 import zlib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from zipfile import BadZipFile
 
 import typer
@@ -14,6 +14,9 @@ from kruskal.cli import options
 from kruskal.cli.errors import named_by_options
 from kruskal.errors import InputError
 
+if TYPE_CHECKING:
+    from kruskal.engines.dictionary import Dictionary
+
 _LONGEST = 200
 
 
@@ -21,7 +24,9 @@ def info(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", show_default=False, help="An array, a result of --save or a checkpoint folder."
+            metavar="FILE",
+            show_default=False,
+            help="An array, a result of --save, a dictionary or a checkpoint folder.",
         ),
     ],
     key: options.KeyName = None,
@@ -45,7 +50,7 @@ def describe(file: Path, key: str | None = None) -> dict[str, Any]:
     Parameters
     ----------
     file : Path
-        An array in any format, an npz of ``--save``, or a checkpoint folder.
+        An array in any format, an npz of ``--save`` or ``kruskal learn``, or a checkpoint folder.
     key : str, optional
         Name of the array inside the file.
 
@@ -59,6 +64,10 @@ def describe(file: Path, key: str | None = None) -> dict[str, Any]:
     if file.is_dir() and any((file / name).is_file() for name in (JOB_FILE, STATE_FILE)):
         return _describe_checkpoint(file)
     if key is None and file.is_file() and file.suffix.lower() == ".npz":
+        from kruskal.engines.dictionary import Dictionary, is_dictionary
+
+        if is_dictionary(file):
+            return describe_dictionary(file, Dictionary.load(file))
         result = _describe_result(file)
         if result is not None:
             return result
@@ -127,6 +136,29 @@ def _describe_result(file: Path) -> dict[str, Any] | None:
             }
     except (BadZipFile, zlib.error, EOFError, ValueError, KeyError, TypeError, OSError):
         return None  # the reader of arrays says what is wrong with it
+
+
+def describe_dictionary(file: Path, learned: Dictionary) -> dict[str, Any]:
+    """Describe a dictionary that was read from, or written to, `file`."""
+    from kruskal.cli.summary import rank_histogram
+
+    used = learned.usage > 0
+    return {
+        "file": str(file),
+        "format": "dictionary of kruskal",
+        "model": learned.model,
+        "patch_shape": list(learned.shape),
+        "n_atoms": learned.n_atoms,
+        "n_atoms_used": int(used.sum()),
+        "rank": learned.rank or None,
+        "rank_histogram": rank_histogram(learned.ranks, used),
+        "noise_std": learned.noise_std,
+        "n_items": learned.n_items,
+        "offset": learned.scaling.offset,
+        "scale": learned.scaling.scale,
+        "version": learned.package,
+        **{name: value for name, value in learned.settings.items() if name not in ("rank", "estimator")},
+    }
 
 
 def _describe_checkpoint(directory: Path) -> dict[str, Any]:

@@ -13,8 +13,19 @@ from kruskal.errors import InputError
 JOB_FILE = "job.json"
 STATE_FILE = "state.json"
 STATE_ARRAYS = "state-*.npz"
-_RUN_FILES = (JOB_FILE, STATE_FILE, STATE_ARRAYS, "input.npz", ".kruskal-*", f"{JOB_FILE}.*.part")
-_PATHS = ("input", "output", "mask", "std", "reference", "figures", "report", "save", "checkpoint")
+_RUN_FILES = (
+    JOB_FILE,
+    STATE_FILE,
+    STATE_ARRAYS,
+    "input.npz",
+    "dictionary.npz",
+    ".kruskal-*",
+    f"{JOB_FILE}.*.part",
+)
+_PATHS = (
+    *("input", "output", "mask", "std", "reference", "dictionary", "figures", "report", "save"),
+    "checkpoint",
+)
 
 
 @dataclass(frozen=True)
@@ -27,12 +38,16 @@ class Job:
         ``inpaint`` or ``denoise``.
     input, output : Path
         What is read and where the result goes.
-    mask, reference : Path, optional
+    mask, reference, dictionary : Path, optional
         Further files to read.
     std, figures, report, save, checkpoint : Path, optional
         Further files and folders to write.
     mask_is, key, mask_key, reference_key : str, optional
         What the mask means, and which array of the input, the mask and the reference is read.
+    out_of_core : bool
+        Whether the array stays on the disk and is restored block by block.
+    block : tuple of int, optional
+        The shape of a block.
     json, quiet : bool
         What is printed.
     command_line : str
@@ -51,10 +66,13 @@ class Job:
     reference_key: str | None = None
     std: Path | None = None
     reference: Path | None = None
+    dictionary: Path | None = None
     figures: Path | None = None
     report: Path | None = None
     save: Path | None = None
     checkpoint: Path | None = None
+    out_of_core: bool = False
+    block: tuple[int, ...] | None = None
     json: bool = False
     quiet: bool = False
     command_line: str = ""
@@ -67,7 +85,12 @@ class Job:
 
     def input_files(self) -> dict[str, Path]:
         """Return the files that will be read, by the option that named them."""
-        named = {"IN": self.input, "--mask": self.mask, "--reference": self.reference}
+        named = {
+            "IN": self.input,
+            "--mask": self.mask,
+            "--reference": self.reference,
+            "--dictionary": self.dictionary,
+        }
         return {option: path for option, path in named.items() if path is not None}
 
     def absolute(self) -> Job:

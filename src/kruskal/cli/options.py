@@ -17,10 +17,11 @@ MODEL, RUN, INPUT, OUTPUT = "Model", "Run", "Input", "Output"
 
 
 class Model(StrEnum):
-    """Which dictionary: Kruskal atoms or free Gaussian atoms."""
+    """Which dictionary: Kruskal atoms or free Gaussian atoms; or one Kruskal tensor for everything."""
 
     kfa = "kfa"
     bpfa = "bpfa"
+    mgp_cp = "mgp-cp"
 
 
 class Start(StrEnum):
@@ -42,6 +43,14 @@ class Codes(StrEnum):
 
     collapsed = "collapsed"
     uncollapsed = "uncollapsed"
+
+
+class Surrogate(StrEnum):
+    """What is remembered of the batches that are not at hand."""
+
+    exact = "exact"
+    cdf = "cdf"
+    incremental = "incremental"
 
 
 class Channels(StrEnum):
@@ -156,6 +165,15 @@ def parse_pair(text: str, option: str) -> tuple[float, float]:
     if not (0 < first < math.inf and 0 < second < math.inf):
         raise InputError(f"{option} takes two positive numbers such as 256,1, not {text!r}.")
     return first, second
+
+
+def parse_online(online: bool, surrogate: Surrogate | None) -> str | None:
+    """What ``--online`` and ``--surrogate`` say together."""
+    if online:
+        return (surrogate or Surrogate.exact).value
+    if surrogate is not None:
+        raise InputError("--surrogate is for learning online: give --online as well, or leave it out.")
+    return None
 
 
 def parse_rank(text: str, option: str = "--rank") -> str | int:

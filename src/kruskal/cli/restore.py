@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from kruskal.cli import options
+from kruskal.cli import model_options, options
 from kruskal.cli.options import INPUT, MODEL, OUTPUT, RUN
 
 INPAINT_HELP = """Fill in missing entries (and remove noise) of an array of any order.
@@ -17,7 +17,6 @@ Nothing needs to be known: noise level, rank and number of atoms are inferred.
 
     kruskal inpaint scan.tif -o restored.tif --mask mask.png --std std.tif
 """
-FROM_ARRAY = "from the array"
 DENOISE_HELP = """Remove noise from an array of any order; the noise level is inferred.
 
     kruskal denoise noisy.nii.gz -o clean.nii.gz
@@ -42,89 +41,32 @@ def restore(
         Path | None,
         typer.Option(metavar="M", help="File with the mask, of the shape of IN.", rich_help_panel=INPUT),
     ] = None,
-    mask_is: Annotated[
-        options.MaskIs,
-        typer.Option(help="What a true entry of the mask means.", rich_help_panel=INPUT),
-    ] = options.MaskIs.observed,
-    mask_key: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Name of the array inside the mask file.", rich_help_panel=INPUT),
-    ] = None,
+    mask_is: model_options.MaskMeans = options.MaskIs.observed,
+    mask_key: model_options.MaskKeyName = None,
     key: options.KeyName = None,
-    setting: Annotated[
-        options.Setting,
+    setting: model_options.SettingName = options.Setting.default,
+    model: model_options.ModelName = options.Model.kfa,
+    patch: model_options.Patch = None,
+    stride: model_options.Stride = None,
+    channels: model_options.ChannelsWord = None,
+    atoms: model_options.Atoms = None,
+    rank: model_options.Rank = "auto",
+    alpha: model_options.Alpha = "sample",
+    usage_prior: model_options.UsagePrior = None,
+    sparsity: model_options.Sparsity = None,
+    regions: model_options.Regions = None,
+    dictionary: Annotated[
+        Path | None,
         typer.Option(
-            help="Our defaults, or the paper's patch, prior, rank and number of samples.",
-            rich_help_panel=MODEL,
-        ),
-    ] = options.Setting.default,
-    model: Annotated[
-        options.Model,
-        typer.Option(help="Kruskal atoms (kfa) or free atoms (bpfa).", rich_help_panel=MODEL),
-    ] = options.Model.kfa,
-    patch: Annotated[
-        str | None,
-        typer.Option(metavar="8x8", help="Shape of a patch.", show_default=FROM_ARRAY, rich_help_panel=MODEL),
-    ] = None,
-    stride: Annotated[
-        str | None,
-        typer.Option(
-            metavar="1|1x1x3",
-            help="Step between patches, for all axes or for each.",
-            show_default=FROM_ARRAY,
+            metavar="DICT.npz",
+            help="Start from the atoms of 'kruskal learn', and keep them as they are.",
             rich_help_panel=MODEL,
         ),
     ] = None,
-    channels: Annotated[
-        options.Channels | None,
-        typer.Option(
-            help="Keep a short last axis (colour) whole in every patch, or cut it.",
-            show_default=FROM_ARRAY,
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    atoms: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K", help="Number of atoms, at most.", show_default=FROM_ARRAY, rich_help_panel=MODEL
-        ),
-    ] = None,
-    rank: Annotated[
-        str, typer.Option(metavar="auto|N", help="Largest tensor rank of an atom.", rich_help_panel=MODEL)
-    ] = "auto",
-    alpha: Annotated[
-        str,
-        typer.Option(
-            metavar="sample|map|VALUE", help="Shrinkage of the rank (kfa only).", rich_help_panel=MODEL
-        ),
-    ] = "sample",
-    usage_prior: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B",
-            help="Beta process prior of the usage; a larger B is sparser, the paper has K,1.",
-            show_default=FROM_ARRAY,
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    sparsity: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S",
-            help="The prior's B per patch instead: 0 is the paper's, larger is sparser.",
-            show_default=FROM_ARRAY,
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    regions: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Regions of the array with a usage of their own; 1 is the paper's model.",
-            show_default="up to 64",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
+    adapt: Annotated[
+        bool,
+        typer.Option("--adapt", help="Learn the atoms of the dictionary further.", rich_help_panel=MODEL),
+    ] = False,
     auto: Annotated[
         bool | None,
         typer.Option(
@@ -134,24 +76,9 @@ def restore(
             rich_help_panel=MODEL,
         ),
     ] = None,
-    codes: Annotated[
-        options.Codes, typer.Option(help="How the codes are drawn.", rich_help_panel=MODEL)
-    ] = options.Codes.collapsed,
-    sweeps: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Number of Gibbs sweeps.", show_default="60 or 100", rich_help_panel=RUN
-        ),
-    ] = None,
-    burn_in: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Sweeps that are not kept.",
-            show_default="half of --sweeps",
-            rich_help_panel=RUN,
-        ),
-    ] = None,
+    codes: model_options.CodesWord = options.Codes.collapsed,
+    sweeps: model_options.Sweeps = None,
+    burn_in: model_options.BurnIn = None,
     until_converged: Annotated[
         bool,
         typer.Option(
@@ -166,10 +93,54 @@ def restore(
             metavar="S", help="Stop the sweeps after so many seconds; not repeatable.", rich_help_panel=RUN
         ),
     ] = None,
-    start: Annotated[
-        options.Start, typer.Option(help="First dictionary.", rich_help_panel=RUN)
-    ] = options.Start.pca,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of all draws.", rich_help_panel=RUN)] = 0,
+    online: Annotated[
+        bool,
+        typer.Option(
+            "--online",
+            help="Learn from one batch of patches at a time; for large arrays.",
+            rich_help_panel=RUN,
+        ),
+    ] = False,
+    surrogate: Annotated[
+        options.Surrogate | None,
+        typer.Option(
+            help="What is remembered of the other batches, with --online: exact sums, the paper's (cdf), or "
+            "the paper's replaced at each visit.",
+            show_default="exact",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Patches per batch, with --online.",
+            show_default="20000, or 5000 for cdf",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Visits to every batch, with --online; half of them, or --burn-in, are not kept.",
+            show_default="10",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    passes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Sweeps over a batch at a visit, with --online.",
+            show_default="1, or 3 for cdf",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    out_of_core: model_options.OutOfCore = False,
+    block: model_options.Block = None,
+    start: model_options.StartName = options.Start.pca,
+    seed: model_options.Seed = 0,
     threads: options.Threads = None,
     checkpoint: Annotated[
         Path | None,
@@ -227,27 +198,20 @@ def restore(
     quiet: options.Quiet = False,
 ) -> None:
     """Parse the options of inpaint and denoise and run."""
-    settings: dict[str, Any] = {
-        "setting": setting.value,
-        "model": model.value,
-        "patch_shape": None if patch is None else options.parse_shape(patch, "--patch"),
-        "stride": None if stride is None else options.parse_stride(stride),
-        "channels": None if channels is None else channels.value,
-        "n_atoms": options.at_least(atoms, 1, "--atoms"),
-        "rank": options.parse_rank(rank),
-        "alpha": options.parse_alpha(alpha),
-        "usage_prior": None if usage_prior is None else options.parse_pair(usage_prior, "--usage-prior"),
-        "sparsity": None if sparsity is None else options.not_negative(sparsity, "--sparsity"),
-        "regions": options.at_least(regions, 1, "--regions"),
+    settings = model_options.as_settings(
+        setting=setting, model=model, patch=patch, stride=stride, channels=channels, atoms=atoms, rank=rank,
+        alpha=alpha, usage_prior=usage_prior, sparsity=sparsity, regions=regions, codes=codes, sweeps=sweeps,
+        burn_in=burn_in, start=start, seed=seed, threads=threads,
+    )  # fmt: skip
+    settings |= {
+        "adapt": adapt,
         "auto": auto,
         "until_converged": until_converged,
         "time_budget": time_budget,
-        "codes": codes.value,
-        "sweeps": options.at_least(sweeps, 1, "--sweeps"),
-        "burn_in": options.at_least(burn_in, 0, "--burn-in"),
-        "start": start.value,
-        "seed": options.at_least(seed, 0, "--seed"),
-        "threads": options.at_least(threads, 1, "--threads"),
+        "online": options.parse_online(online, surrogate),
+        "batch_size": options.at_least(batch_size, 1, "--batch-size"),
+        "epochs": options.at_least(epochs, 1, "--epochs"),
+        "passes": options.at_least(passes, 1, "--passes"),
         "checkpoint_seconds": options.not_negative(checkpoint_seconds, "--checkpoint-seconds"),
     }
 
@@ -266,10 +230,13 @@ def restore(
             reference_key=reference_key,
             std=std,
             reference=reference,
+            dictionary=dictionary,
             figures=figures,
             report=report,
             save=save,
             checkpoint=checkpoint,
+            out_of_core=out_of_core,
+            block=None if block is None else options.parse_shape(block, "--block"),
             json=json,
             quiet=quiet,
             command_line=shlex.join(["kruskal", *context.obj]) if context.obj else "",

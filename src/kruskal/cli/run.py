@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kruskal.cli import job as job_file
+from kruskal.cli import out_of_core
 from kruskal.cli.checks import check_outputs, check_result_fits
 from kruskal.cli.errors import Stopped, interrupted, machine_sentence, named_by_options, terminable
 from kruskal.cli.inputs import Inputs, read_inputs
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
 def run(job: Job) -> None:
     """Restore as a new command asks; SIGTERM is a Ctrl-C."""
     with _stoppable():
-        _run(job)
+        if out_of_core.is_wanted(job):
+            with _explained(job):
+                out_of_core.restore(job)
+        else:
+            _run(job)
 
 
 def resume(directory: Path, threads: int | None, json: bool, quiet: bool) -> None:
@@ -82,6 +87,7 @@ def _restore(job: Job, inputs: Inputs, progress: Progress) -> Restoration:
     return function(
         inputs.loaded.values,
         observed=inputs.observed,
+        dictionary=job.dictionary,
         checkpoint=job.checkpoint,
         progress=progress,
         **job.settings,

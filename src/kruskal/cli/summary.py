@@ -56,7 +56,7 @@ def summarise(
     found |= {
         "noise_std": float(restoration.noise_std),
         "seconds": float(restoration.seconds),
-        "sweeps": len(restoration.trace["noise_std"]),
+        "sweeps": len(restoration.trace["noise_std"]) // settings.get("batches", 1),
         "kept": restoration.kept,
         "pilots": list(restoration.pilots),
         "n_items": restoration.n_items,
@@ -69,6 +69,10 @@ def summarise(
     shown = ("setting", "model", "patch_shape", "stride", "sparsity", "usage_prior", "regions", "seed")
     found |= {name: settings.get(name) for name in shown}
     found["burn_in"] = found["sweeps"] - found["kept"]
+    if "rank" in restoration.trace:
+        found["inferred_rank"] = restoration.rank
+    if settings.get("online"):  # sweeps are epochs then
+        found |= {name: settings[name] for name in ("online", "batch_size", "batches", "passes")}
     found |= {"rank": settings.get("rank") or None, "threads": restoration.threads, "version": __version__}
     return json_ready(found)
 
@@ -133,10 +137,16 @@ def as_text(summary: dict[str, Any]) -> str:
     from kruskal.report.metrics import INTERVAL, INTERVAL_STD
 
     patch = shape_text(summary["patch_shape"] or ())
+    what = f"{summary['n_items']} patches of {patch}" if summary["n_items"] > 1 else f"an array of {patch}"
+    used = f"{summary['n_atoms_used']} of {summary['n_atoms']} atoms used"
+    if summary.get("inferred_rank") is not None:
+        used = f"rank {summary['inferred_rank']} of at most {summary['rank']}"
+    sweeps = f"{summary['sweeps']} sweeps"
+    if summary.get("online"):
+        sweeps = f"{summary['sweeps']} epochs of {summary['batches']} batches ({summary['online']})"
     lines = [
-        f"{summary['model']}: {summary['sweeps']} sweeps over {summary['n_items']} patches of {patch} "
-        f"in {duration(summary['seconds'])}",
-        f"noise {summary['noise_std']:.4g}, {summary['n_atoms_used']} of {summary['n_atoms']} atoms used",
+        f"{summary['model']}: {sweeps} over {what} in {duration(summary['seconds'])}",
+        f"noise {summary['noise_std']:.4g}, {used}",
     ]
     if summary["pilots"]:
         seconds = sum(pilot["seconds"] for pilot in summary["pilots"])

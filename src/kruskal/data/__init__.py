@@ -1,16 +1,22 @@
 """READ: an array with its observed entries and metadata, from any format and back; data for experiments."""
 
 from kruskal.data import datasets
+from kruskal.data.arrays import real_array, refuse_constant
 from kruskal.data.atomic import atomic_path
+from kruskal.data.contrast import normalize_contrast
 from kruskal.data.corruption import Corrupted, corrupt, write_corrupted
 from kruskal.data.files import check_writable, read, write
+from kruskal.data.labelled import LabelledPictures, labelled_pictures
 from kruskal.data.masks import observed_entries
 from kruskal.data.metadata import Loaded, Metadata
 from kruskal.data.noise import rough_noise
+from kruskal.data.resize import resize
 from kruskal.data.scaling import Scaling
+from kruskal.data.splits import split_by_class
 
 __all__ = [
     "Corrupted",
+    "LabelledPictures",
     "Loaded",
     "Metadata",
     "Scaling",
@@ -18,9 +24,15 @@ __all__ = [
     "check_writable",
     "corrupt",
     "datasets",
+    "labelled_pictures",
+    "normalize_contrast",
     "observed_entries",
     "read",
+    "real_array",
+    "refuse_constant",
+    "resize",
     "rough_noise",
+    "split_by_class",
     "write",
     "write_corrupted",
 ]

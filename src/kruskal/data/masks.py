@@ -13,7 +13,12 @@ MEANINGS = ("observed", "missing")
 
 
 def observed_entries(
-    values: Any, mask: Any = None, *, mask_is: str = "observed", declared: np.ndarray | None = None
+    values: Any,
+    mask: Any = None,
+    *,
+    mask_is: str = "observed",
+    declared: np.ndarray | None = None,
+    may_be_none: bool = False,
 ) -> np.ndarray:
     """Combine everything that says which entries are missing; an entry is observed if nothing objects.
 
@@ -28,6 +33,8 @@ def observed_entries(
         What True means in `mask`.
     declared : array of bool, optional
         What the file of the data said (`Loaded.observed`), True is observed.
+    may_be_none : bool
+        Whether it is fine that no entry at all is observed.
 
     Returns
     -------
@@ -52,8 +59,8 @@ def observed_entries(
         observed &= given if mask_is == "observed" else ~given
     if array.dtype.kind == "f":
         _refuse_infinities(array, observed)
-    if not observed.any():
-        raise InputError(f"nothing is observed: all {array.size} entries of values are missing")
+    if not may_be_none and not observed.any():
+        raise InputError(f"nothing is observed: all {array.size} entries are missing")
     return observed
 
 
@@ -68,7 +75,7 @@ def _fitting(mask: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
     if flags.shape == shape[:-1]:
         return flags[..., np.newaxis]
     alternative = f" or {shape[:-1]}" if len(shape) > 1 else ""
-    raise InputError(f"{name} has shape {flags.shape}, expected {shape}{alternative} like values")
+    raise InputError(f"{name} has shape {flags.shape}, expected {shape}{alternative} like the array")
 
 
 def _refuse_infinities(array: np.ndarray, observed: np.ndarray) -> None:

@@ -1,17 +1,15 @@
 """A chain under way: global state, kept draws and trace, advanced sweep by sweep."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kruskal.gibbs.codes import atom_products
-from kruskal.gibbs.local import Codes, Shard
-from kruskal.gibbs.slabs import expect_items
-from kruskal.models import Engine, Global, Model
-from kruskal.patches import Items, RunningMoments
+from kruskal.gibbs.local import Codes
+from kruskal.models import Model, SweepReport
+from kruskal.patches import Items, PartialDraw, RunningMoments
 
 TRACED = ("noise_std", "code_std", "active_per_item", "atoms_used", "alpha")
 
@@ -22,16 +20,18 @@ class Progressed(NamedTuple):
     Attributes
     ----------
     done : number of sweeps made
-    state : global state;  codes : local state, one `Codes` per shard
+    state : global state, a NamedTuple;  codes : local state, one `Codes` per shard, if the model has any
     moments : running moments of the reassembled array over the kept draws, in scaled units
     usage : (K,) sum over the kept draws of the number of items that use each atom
     trace : (done, len(TRACED)) one row per sweep
     checked_draws, checked : number of kept draws and estimate when it was last looked at for convergence
     shift : how far it had moved then since the look before, as a part of its std; infinite before two looks
+    memory : what is remembered of batches (`kruskal.gibbs.surrogate.Memory`); nothing unless learning online
+    keeping, partial : whether the draw of the present epoch is kept, and as much of it as there is
     """
 
     done: int
-    state: Global
+    state: Any
     codes: tuple[Codes, ...]
     moments: RunningMoments
     usage: np.ndarray
@@ -39,6 +39,27 @@ class Progressed(NamedTuple):
     checked_draws: int
     checked: np.ndarray
     shift: float
+    memory: Any = ()
+    keeping: bool = False
+    partial: PartialDraw = PartialDraw.zero(0)
+
+    @classmethod
+    def beginning(
+        cls, state: Any, codes: Sequence[Codes], size: int, n_atoms: int, memory: Any = ()
+    ) -> "Progressed":
+        """No sweep made, for an array of ``size`` entries."""
+        return cls(
+            done=0,
+            state=state,
+            codes=tuple(codes),
+            moments=RunningMoments.zero(size),
+            usage=np.zeros(n_atoms),
+            trace=np.zeros((0, len(TRACED))),
+            checked_draws=0,
+            checked=np.zeros(0),
+            shift=math.inf,
+            memory=memory,
+        )
 
 
 @dataclass
@@ -46,30 +67,31 @@ class Chain:
     """A Gibbs chain on an engine, with everything that is learned along the way."""
 
     model: Model
-    engine: Engine
+    engine: Any
     seed: int
     now: Progressed
 
     @classmethod
-    def begin(cls, model: Model, engine: Engine, items: Items, start: str, seed: int) -> "Chain":
-        """A chain at its start: no sweep made."""
-        first = Progressed(
-            done=0,
-            state=model.start(start, items, seed),
-            codes=tuple(engine.map(_codes_of)),
-            moments=RunningMoments.zero(len(items.flat)),
-            usage=np.zeros(model.n_atoms),
-            trace=np.zeros((0, len(TRACED))),
-            checked_draws=0,
-            checked=np.zeros(0),
-            shift=math.inf,
+    def begin(cls, model: Model, engine: Any, items: Items, start: str | Any, seed: int) -> "Chain":
+        """A chain at its start: no sweep made. ``start`` is the name of a start, or a state."""
+        state = model.start(start, items, seed) if isinstance(start, str) else start
+        return cls(
+            model, engine, seed, Progressed.beginning(state, engine.codes(), items.size, model.n_atoms)
         )
-        return cls(model, engine, seed, first)
 
     @property
     def done(self) -> int:
         """Number of sweeps made."""
         return self.now.done
+
+    @property
+    def rows_per_sweep(self) -> int:
+        """Rows of the trace that a sweep over all items adds."""
+        return 1
+
+    def in_sweeps(self) -> Progressed | None:
+        """The state counted in sweeps over all items; None in the middle of one."""
+        return self.now
 
     def go_on_from(self, saved: Progressed) -> None:
         """Put another state, such as a saved one, in the place of the present one."""
@@ -91,31 +113,24 @@ class Chain:
             state, report = self.model.sweep(before.state, self.engine, self.seed, before.done + 1)
             moments, usage = before.moments, before.usage
             if keep:
-                dictionary = state.dictionary.astype(self.engine.dtype)
-                expected = partial(
-                    expect_items, dictionary=dictionary,
-                    products=atom_products(dictionary, self.engine.complete),
-                    code_precision=state.code_precision, noise_precision=state.noise_precision,
-                )  # fmt: skip
-                moments, usage = moments.with_draw(self.engine.map(expected)), usage + report.counts
-            row = {
-                "noise_std": state.noise_precision**-0.5,
-                "code_std": state.code_precision**-0.5,
-                "active_per_item": report.active_per_item,
-                "atoms_used": (report.counts > 0).sum(),
-                "alpha": state.alpha,
-            }
-            trace = np.vstack([before.trace, [float(row[name]) for name in TRACED]])
-            codes = tuple(self.engine.map(_codes_of))
+                moments = moments.with_draw(self.model.expect(state, self.engine))
+                usage = usage + report.counts
             after = before._replace(
-                done=before.done + 1, state=state, codes=codes, moments=moments, usage=usage, trace=trace
-            )
+                done=before.done + 1, state=state, codes=self.engine.codes(), moments=moments,
+                usage=usage, trace=traced(before.trace, self.model, state, report),
+            )  # fmt: skip
             after = looked_at(after) if look else after
         except BaseException:
             self.engine.drain()
             self.engine.put_codes(before.codes)
             raise
         self.now = after
+
+
+def traced(trace: np.ndarray, model: Model, state: Any, report: SweepReport) -> np.ndarray:
+    """The trace with one more row."""
+    row = model.watched(state, report)
+    return np.vstack([trace, [row[name] for name in TRACED]])
 
 
 def looked_at(now: Progressed) -> Progressed:
@@ -137,7 +152,3 @@ def estimate_shift(new: np.ndarray, old: np.ndarray, std: np.ndarray) -> float:
     """Root mean square of the change of the estimate, as a part of that of its std."""
     spread = math.sqrt(float((std**2).mean()))
     return math.sqrt(float(((new - old) ** 2).mean())) / spread if spread > 0.0 else 0.0
-
-
-def _codes_of(shard: Shard) -> Codes:
-    return shard.codes

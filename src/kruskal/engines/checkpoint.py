@@ -1,6 +1,7 @@
 """Checkpoints: the whole state of a chain in a folder, so that a run can go on where it was.
 
     input.npz           the array and which entries are observed, as they were given
+    dictionary.npz      the dictionary that the run starts from, if it does
     state.json          header: format version, settings, sweeps made, name of the state file
     state-<sweep>.npz   global state, sparse codes, moments, trace
     lock                there while a process works on the run
@@ -21,16 +22,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kruskal.data import atomic_path
-from kruskal.engines.chain import TRACED, Chain, Progressed
+from kruskal.engines.chain import TRACED, Progressed
+from kruskal.engines.dictionary import Dictionary
+from kruskal.engines.online import AnyChain
 from kruskal.errors import InputError
 from kruskal.gibbs.local import Codes
-from kruskal.models import Global
-from kruskal.patches import RunningMoments
+from kruskal.patches import PartialDraw, RunningMoments
 
 FORMAT = 2
-_HEADER, _INPUT, _LOCK = "state.json", "input.npz", "lock"
-_OURS = re.compile(r"input\.npz|job\.json|lock|state-\d{6}\.npz|\.kruskal-.*")
+_HEADER, _INPUT, _DICTIONARY, _LOCK = "state.json", "input.npz", "dictionary.npz", "lock"
+_OURS = re.compile(r"input\.npz|dictionary\.npz|job\.json|lock|state-\d{6}\.npz|\.kruskal-.*")
 _MOMENTS = ("weight", "total", "square", "deviation")
+_PARTIAL = ("weight", "total", "square")
 
 
 class Saved(NamedTuple):
@@ -40,9 +43,16 @@ class Saved(NamedTuple):
     observed: np.ndarray
     settings: dict[str, Any]
     header: dict[str, Any]
+    dictionary: Dictionary | None
 
 
-def begin(directory: Path, values: np.ndarray, observed: np.ndarray, settings: dict[str, Any]) -> None:
+def begin(
+    directory: Path,
+    values: np.ndarray,
+    observed: np.ndarray,
+    settings: dict[str, Any],
+    dictionary: Dictionary | None = None,
+) -> None:
     """Make a checkpoint folder for a run that is about to start; its parent must exist."""
     if (directory / _HEADER).exists():
         raise InputError(
@@ -62,6 +72,8 @@ def begin(directory: Path, values: np.ndarray, observed: np.ndarray, settings: d
         )
     with atomic_path(directory / _INPUT) as temporary:
         np.savez(temporary, values=values, observed=observed)
+    if dictionary is not None:
+        dictionary.save(directory / _DICTIONARY)
     _write_header(directory, {"settings": settings, "done": 0, "state": None, "ended": False})
 
 
@@ -87,7 +99,7 @@ def locked(directory: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def save(directory: Path, chain: Chain, settings: dict[str, Any], ended: bool) -> None:
+def save(directory: Path, chain: AnyChain, settings: dict[str, Any], ended: bool) -> None:
     """Write the state of the chain after its last whole sweep; ``ended`` says that no more are to come."""
     now = chain.now
     name = f"state-{now.done:06d}.npz"
@@ -96,6 +108,8 @@ def save(directory: Path, chain: Chain, settings: dict[str, Any], ended: bool) -
     arrays |= {f"moments_{key}": getattr(now.moments, key) for key in _MOMENTS}
     arrays |= {"moments_draws": now.moments.draws, "usage": now.usage, "trace": now.trace}
     arrays |= {"checked_draws": now.checked_draws, "checked": now.checked, "shift": now.shift}
+    arrays |= {"keeping": now.keeping} | {f"partial_{key}": getattr(now.partial, key) for key in _PARTIAL}
+    arrays |= dict(_leaves("memory", now.memory))
     with atomic_path(directory / name) as temporary:
         np.savez(temporary, **arrays)
     _write_header(directory, {"settings": settings, "done": now.done, "state": name, "ended": ended})
@@ -114,21 +128,25 @@ def load(directory: Path) -> Saved:
             raise InputError(
                 f"checkpoint folder {directory} has format {header['format']}; this version reads {FORMAT}"
             )
+        settings = dict(header["settings"])
+        known = settings.get("known_atoms") is not None
+        dictionary = Dictionary.load(directory / _DICTIONARY) if known else None
         with np.load(directory / _INPUT, allow_pickle=False) as archive:
-            return Saved(archive["values"], archive["observed"], dict(header["settings"]), header)
+            return Saved(archive["values"], archive["observed"], settings, header, dictionary)
 
 
-def restore(directory: Path, header: dict[str, Any], chain: Chain) -> None:
+def restore(directory: Path, header: dict[str, Any], chain: AnyChain) -> None:
     """Put the saved state into a chain that is at its start; nothing to do when no sweep was saved."""
     with _readable(directory):
         if header["state"] is None:
             return
         with np.load(directory / header["state"], allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-        fields: dict[str, Any] = {key: arrays[f"global_{key}"] for key in Global._fields}
+        kind = type(chain.now.state)
+        fields: dict[str, Any] = {key: arrays[f"global_{key}"] for key in kind._fields}
         saved = Progressed(
             int(header["done"]),
-            Global(**{key: v[()] if v.ndim == 0 else v for key, v in fields.items()}),
+            kind(**{key: v[()] if v.ndim == 0 else v for key, v in fields.items()}),
             _split_codes(arrays, [len(codes.start) - 1 for codes in chain.now.codes]),
             RunningMoments(int(arrays["moments_draws"]), *(arrays[f"moments_{key}"] for key in _MOMENTS)),
             arrays["usage"],
@@ -136,21 +154,25 @@ def restore(directory: Path, header: dict[str, Any], chain: Chain) -> None:
             int(arrays["checked_draws"]),
             arrays["checked"],
             float(arrays["shift"]),
+            _like(chain.now.memory, "memory", arrays),
+            bool(arrays["keeping"]),
+            PartialDraw(*(arrays[f"partial_{key}"] for key in _PARTIAL)),
         )
         _check(saved, chain)
     chain.go_on_from(saved)
 
 
-def _check(saved: Progressed, chain: Chain) -> None:
+def _check(saved: Progressed, chain: AnyChain) -> None:
     """A state that does not fit the run that the header describes is refused."""
     first = chain.now
-    for name, one, other in zip(Global._fields, saved.state, first.state):
+    for name, one, other in zip(first.state._fields, saved.state, first.state):
         shapes = np.asarray(one).shape, np.asarray(other).shape
         if shapes[0] != shapes[1]:
             raise ValueError(f"{name} has shape {shapes[0]} instead of {shapes[1]}")
     if saved.trace.shape != (saved.done, len(TRACED)) or not 0 <= saved.moments.draws <= saved.done:
         raise ValueError("the number of sweeps and what was kept of them do not agree")
-    if saved.moments.weight.shape != first.moments.weight.shape:
+    size = len(first.moments.weight)
+    if len(saved.moments.weight) != size or len(saved.partial.weight) not in (0, size):
         raise ValueError("the state belongs to another array")
 
 
@@ -169,6 +191,8 @@ def _readable(directory: Path) -> Iterator[None]:
 
 def _split_codes(arrays: dict[str, np.ndarray], sizes: list[int]) -> tuple[Codes, ...]:
     """Undo the concatenation over shards: every shard's ``start`` begins with 0 and ends with its total."""
+    if not sizes:
+        return ()
     result, item, code = [], 0, 0
     for size in sizes:
         start = arrays["codes_start"][item : item + size + 1]
@@ -178,6 +202,27 @@ def _split_codes(arrays: dict[str, np.ndarray], sizes: list[int]) -> tuple[Codes
     if (item, code) != (len(arrays["codes_start"]), len(arrays["codes_atom"])):
         raise ValueError("the codes belong to another array")
     return tuple(result)
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Arrays and numbers of nested tuples, by names that tell where they are."""
+    if not isinstance(value, tuple):
+        yield name, value
+        return
+    for key, part in zip(getattr(value, "_fields", range(len(value))), value):
+        yield from _leaves(f"{name}_{key}", part)
+
+
+def _like(pattern: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    """Undo `_leaves`: nested tuples such as ``pattern``, with other values of the same shapes."""
+    if isinstance(pattern, tuple):
+        keys = getattr(pattern, "_fields", range(len(pattern)))
+        parts = [_like(part, f"{name}_{key}", arrays) for key, part in zip(keys, pattern)]
+        return type(pattern)(*parts) if hasattr(pattern, "_fields") else tuple(parts)
+    value = arrays[name]
+    if value.shape != np.shape(pattern):
+        raise ValueError(f"{name} has shape {value.shape} instead of {np.shape(pattern)}")
+    return value[()] if value.ndim == 0 else value
 
 
 def _write_header(directory: Path, header: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from kruskal.deep.dense import Dense
 from kruskal.deep.inference import infer
 from kruskal.deep.objective import Part
-from kruskal.engines.threads import ShardThreads
+from kruskal.engines.threads import Threads
 from kruskal.models.dgdn import DeepModel
 from kruskal.models.mcem import MonteCarloEM
 from kruskal.random import Stream
@@ -34,7 +34,7 @@ def visit_images(
         slice(first, min(first + _IMAGES_AT_A_TIME, len(images)))
         for first in range(0, len(images), _IMAGES_AT_A_TIME)
     ]
-    with ShardThreads(parts, threads) as engine:
+    with Threads(parts, threads) as engine:
         return np.concatenate(
             engine.map(lambda part: function(images[part], np.arange(part.start, part.stop)))
         )

@@ -9,7 +9,7 @@ import numpy as np
 from kruskal.deep import rmsprop
 from kruskal.deep.dense import Dense
 from kruskal.deep.objective import Part, Sums
-from kruskal.engines.threads import ShardThreads
+from kruskal.engines.threads import Threads
 from kruskal.engines.training import TRACED, Data
 from kruskal.models.dgdn import DeepModel, Start
 from kruskal.models.mcem import Codes, MonteCarloEM
@@ -49,7 +49,7 @@ class MonteCarloTraining:
         schedule: rmsprop.Schedule,
         batch_size: int,
         seed: int,
-        engine: ShardThreads[int],
+        engine: Threads[int],
         validate: Callable[[Dense], float] | None = None,
     ) -> None:
         self.model, self.expectation, self.scales, self.schedule = model, expectation, start.scales, schedule

@@ -8,12 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from kruskal.engines.tasks import map_tasks
+from kruskal.errors import InputError
 from kruskal.gibbs.svm import Features, features_of
-from kruskal.models.svm import SVM
+from kruskal.models.svm import SVM, SVMState
 
 METHODS = ("auto", "em", "stochastic", "gibbs")
 LARGE = 2e9
 """With more numbers than this in the passes of all classes over the data, ``auto`` is ``stochastic``."""
+
+
+START_TOLERANCE = 0.01
+"""How close to the maximum a chain begins; from weights 0 it would take tens of sweeps with many items."""
 
 
 class Plan(NamedTuple):
@@ -89,7 +94,13 @@ def fit_one_vs_all(
         _fit_class, features=features, labels=labels, problems=problems, model=model, plan=plan,
         method=method, seed=seed, share=min(threads, problems) / problems, fold=fold, restore=restore,
     )  # fmt: skip
-    return map_tasks(fit, range(problems), threads)
+    try:
+        return map_tasks(fit, range(problems), threads)
+    except np.linalg.LinAlgError as error:
+        raise InputError(
+            f"X with entries up to {np.abs(values).max():.3g} and C = {model.cost:g} is beyond the precision "
+            "of the computer: scale the features (standardize=True), or lower C"
+        ) from error
 
 
 def _fit_class(
@@ -133,8 +144,8 @@ def _chain(
     address: int,
     restore: Callable[[np.ndarray], np.ndarray],
 ) -> ClassFit:
-    """A Gibbs chain with running moments of the weights."""
-    state = model.start(features.values.shape[1])
+    """A Gibbs chain with running moments of the weights, begun near the maximum."""
+    state = SVMState(model.maximise(features, signs, START_TOLERANCE).weights, model.precision)
     mean, scatter = np.zeros_like(state.weights), np.zeros_like(state.weights)
     precision, draws = 0.0, []
     kept = plan.n_sweeps - plan.burn_in

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
+COMPILING = "compiling kernels: the first run of its kind does this once, for half a minute or more"
+"""What a run says when it has to wait for that."""
 _RECENT = 10
 
 
@@ -24,13 +26,13 @@ class Progress(Protocol):
     """Whatever listens to a run; the engine calls these four, always in the same thread."""
 
     def start(self, total: int, done: int = 0, unit: str = "sweep") -> None:
-        """Begin a run of `total` sweeps (or other units) of which `done` were made before (a resumed run)."""
+        """Begin a run of `total` sweeps, or another `unit`, of which `done` were made before (resumed)."""
 
     def note(self, text: str) -> None:
         """Say something once, such as that the kernels are being compiled; allowed before `start`."""
 
     def update(self, done: int, values: Mapping[str, float]) -> None:
-        """Tell that `done` sweeps are made; `values` holds noise_std, active_per_item and atoms_used."""
+        """Tell that `done` sweeps are made; `values`: noise_std, active_per_item, atoms_used, rank, epoch."""
 
     def stop(self) -> None:
         """End, normally or not; calling it again does nothing."""
@@ -105,14 +107,14 @@ class LogLines:
         self._interval = interval
         self._clock = clock
         self._pace: Pace | None = None
-        self._last_line: float | None = None
         self._unit = "sweep"
+        self._last_line: float | None = None
 
     def start(self, total: int, done: int = 0, unit: str = "sweep") -> None:
         """Begin a run; a resumed one says where it goes on."""
         self._pace = Pace(total, self._clock)
-        self._last_line = None
         self._unit = unit
+        self._last_line = None
         if done:
             self._line(f"going on after {unit} {done}/{total}")
 
@@ -232,8 +234,12 @@ def describe(values: Mapping[str, float]) -> list[str]:
     ['noise 24.8', '5.3 atoms per item', '187 atoms used']
     """
     words = []
+    if "epoch" in values:
+        words.append(f"epoch {values['epoch']:.0f}")
     if "noise_std" in values:
         words.append(f"noise {values['noise_std']:.3g}")
+    if "rank" in values:
+        words.append(f"rank {values['rank']:.0f}")
     if "active_per_item" in values:
         words.append(f"{values['active_per_item']:.1f} atoms per item")
     if "atoms_used" in values:

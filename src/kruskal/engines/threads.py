@@ -1,4 +1,4 @@
-"""Shards on the threads of one machine."""
+"""Shards, or parts of a stack, on the threads of one machine."""
 
 import os
 from collections import deque
@@ -11,7 +11,8 @@ from threadpoolctl import threadpool_limits
 
 from kruskal.errors import whole_number
 from kruskal.gibbs.conv_local import ImageShard, split_images
-from kruskal.gibbs.local import Codes, Shard, split
+from kruskal.gibbs.local import Codes, Shard, split, split_codes
+from kruskal.gibbs.stack import Part, as_stack, cut_stack, mean_square
 from kruskal.patches import Items
 
 S = TypeVar("S")
@@ -25,8 +26,8 @@ def check_threads(threads: int | None) -> int:
     return whole_number("threads", threads, 1)
 
 
-class ShardThreads(Generic[S]):
-    """Applies a function to every shard, on a pool of threads; a context manager.
+class Threads(Generic[S]):
+    """Applies a function to every shard, whatever that is, on a pool of threads; a context manager.
 
     The kernels release the interpreter lock. BLAS is held to one thread inside, so that results are the same
     for any number of threads and cores are not used twice.
@@ -37,31 +38,43 @@ class ShardThreads(Generic[S]):
         self.shards = shards
         self.n_shards = len(shards)
         self._waiting: deque[int] = deque()
-        many = self.threads > 1 and self.n_shards > 1
-        self._pool = ThreadPoolExecutor(self.threads - 1) if many else None
+        self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
         self._limits = threadpool_limits(limits=1, user_api="blas")
 
     def map(self, function: Callable[[S], T]) -> list[T]:
         """``function`` of every shard, in the order of the shards."""
-        if self._pool is None:
-            return [function(shard) for shard in self.shards]
+        return self._share(lambda i: function(self.shards[i]), self.n_shards)
+
+    def fold(self, function: Callable[[S, int], None], n_parts: int) -> None:
+        """``function`` of every shard in order and a part, for each of ``n_parts`` parts."""
+
+        def one_part(part: int) -> None:
+            for shard in self.shards:
+                function(shard, part)
+
+        self._share(one_part, n_parts)
+
+    def _share(self, function: Callable[[int], T], n_tasks: int) -> list[T]:
+        """``function`` of 0 .. n_tasks - 1, shared out among the threads."""
+        if self._pool is None or n_tasks == 1:
+            return [function(i) for i in range(n_tasks)]
         results: dict[int, T] = {}
-        self._waiting.extend(range(self.n_shards))
+        self._waiting.extend(range(n_tasks))
 
         def work() -> None:
-            """Take shards as long as there are any: few tasks, and no thread waits for a slower one."""
+            """Take tasks as long as there are any: few futures, and no thread waits for a slower one."""
             while self._waiting:
                 try:
                     i = self._waiting.popleft()
                 except IndexError:  # another thread was faster
                     return
-                results[i] = function(self.shards[i])
+                results[i] = function(i)
 
-        helpers = [self._pool.submit(work) for _ in range(min(self.threads, self.n_shards) - 1)]
+        helpers = [self._pool.submit(work) for _ in range(min(self.threads, n_tasks) - 1)]
         work()
         for helper in helpers:
             helper.result()
-        return [results[i] for i in range(self.n_shards)]
+        return [results[i] for i in range(n_tasks)]
 
     def drain(self) -> None:
         """Wait until no thread works on a shard any more, after `map` was interrupted."""
@@ -84,16 +97,31 @@ class ShardThreads(Generic[S]):
         self.close()
 
 
-class ThreadEngine(ShardThreads[Shard]):
-    """Items on threads, for the models of items: `kruskal.models.Engine`."""
+class ThreadEngine(Threads[Shard]):
+    """Items with sparse codes, in shards."""
 
     def __init__(self, items: Items, threads: int | None = None) -> None:
-        super().__init__(split(items), threads)
+        super().__init__([], threads)
+        self.hold(items, items.n_regions)
+
+    def hold(self, items: Items, n_regions: int, address: int = 0, codes: Codes | None = None) -> None:
+        """Put other items, of an array with ``n_regions`` regions, in the place of those that are held.
+
+        ``address`` is what random numbers know the first of them by. Without ``codes`` no atom is used.
+        """
+        self.shards = split(items, address)
+        self.n_shards = len(self.shards)
         self.n_items = items.n_items
         self.n_observed = sum(shard.n_observed for shard in self.shards)
-        self.region_sizes = np.bincount(items.region, minlength=items.n_regions)
+        self.region_sizes = np.bincount(items.region, minlength=n_regions)
         self.complete = items.complete
         self.dtype = items.flat.dtype
+        if codes is not None:
+            self.put_codes(split_codes(codes, [shard.n_items for shard in self.shards]))
+
+    def codes(self) -> tuple[Codes, ...]:
+        """The codes of every shard."""
+        return tuple(shard.codes for shard in self.shards)
 
     def put_codes(self, codes: Sequence[Codes]) -> None:
         """Replace the codes of every shard."""
@@ -101,7 +129,28 @@ class ThreadEngine(ShardThreads[Shard]):
             shard.codes = part
 
 
-class ImageThreads(ShardThreads[ImageShard]):
+class StackEngine(Threads[Part]):
+    """A stack of items as one tensor, in parts; it has no state of its own."""
+
+    def __init__(self, items: Items, threads: int | None = None) -> None:
+        stack = as_stack(items)
+        super().__init__(cut_stack(stack), threads)
+        self.n_items = items.n_items
+        self.complete = items.complete
+        self.mean_square = mean_square(items)
+        self.n_observed = stack.n_items * len(stack.offset)
+        if not self.complete:
+            self.n_observed = sum(len(part.modes[0].values) for part in self.shards)
+
+    def codes(self) -> tuple[Codes, ...]:
+        """None."""
+        return ()
+
+    def put_codes(self, codes: Sequence[Codes]) -> None:
+        """Nothing to replace."""
+
+
+class ImageThreads(Threads[ImageShard]):
     """Images on threads, for the convolutional models: `kruskal.models.ImageEngine`.
 
     ``values`` (N, M_x, M_y, C) in working precision, ``observed`` the same shape or None.

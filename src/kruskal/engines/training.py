@@ -9,7 +9,7 @@ import numpy as np
 from kruskal.deep import rmsprop
 from kruskal.deep.dense import Dense
 from kruskal.deep.objective import Part, Sums
-from kruskal.engines.threads import ShardThreads
+from kruskal.engines.threads import Threads
 from kruskal.models.dgdn import DeepModel, Start
 from kruskal.random import Stream, generator
 
@@ -72,7 +72,7 @@ class Training:
         schedule: rmsprop.Schedule,
         batch_size: int,
         seed: int,
-        engine: ShardThreads[int],
+        engine: Threads[int],
         validate: Callable[[Dense], float] | None = None,
     ) -> None:
         self.model, self.scales, self.data, self.schedule = model, start.scales, data, schedule
@@ -143,7 +143,7 @@ class Training:
 
 
 @contextmanager
-def part_threads(threads: int | None) -> Iterator[ShardThreads[int]]:
+def part_threads(threads: int | None) -> Iterator[Threads[int]]:
     """The parts of minibatches on threads."""
-    with ShardThreads(list(range(PARTS)), threads) as engine:
+    with Threads(list(range(PARTS)), threads) as engine:
         yield engine

@@ -129,7 +129,7 @@ def train_and_test(
     context: Context,
 ) -> tuple[Any, dict[str, Any]]:
     """Fit one model of the options ``model`` and ``seed``; the model, and its measures as plain values."""
-    from kruskal.deep_generative import DGDN
+    from kruskal.estimators.deep_generative import DGDN
 
     model = DGDN(
         **options["model"], seed=options["seed"], threads=context.threads, progress=context.progress

@@ -12,6 +12,7 @@ from kruskal.report.canvas import (
     INK,
     QUIET,
     SECOND,
+    THIRD,
     drawing_style,
     new_figure,
     place_axes,
@@ -21,7 +22,7 @@ from kruskal.report.canvas import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MODEL_COLOURS = {"kfa": ACCENT, "bpfa": SECOND}
+MODEL_COLOURS = {"kfa": ACCENT, "bpfa": SECOND, "mgp-cp": QUIET, "cdf-kfa": THIRD}
 SETTING_STYLES = {"default": "o-", "paper": "s--"}
 PAPER_STYLE = "x:"
 _PANEL_WIDTH, _PANEL_HEIGHT, _GAP, _LEFT, _BOTTOM, _LEGEND = 600, 420, 100, 96, 96, 280

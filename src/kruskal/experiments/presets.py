@@ -7,6 +7,15 @@ from kruskal.errors import InputError
 
 SETTINGS = ("paper", "default")
 MODELS = ("kfa", "bpfa")
+MGP_CP = "mgp-cp"
+CDF = "cdf-kfa"
+"""KFA learned online as the paper does; in the paper's setting only."""
+_ONLINE = {"online": "cdf", "batch_size": 5_000, "epochs": 10, "burn_in": 5, "passes": 3}
+
+
+def models_of(setting: str) -> tuple[str, ...]:
+    """The models of a table that the paper has a row of CDF-KFA in."""
+    return (*MODELS, CDF) if setting == "paper" else MODELS
 
 
 def options_for(
@@ -38,9 +47,23 @@ def options_for(
         return {"model": model}
     options: dict[str, Any] = {
         "setting": "paper",
-        "model": model,
+        "model": "kfa" if model == CDF else model,
         "patch_shape": list(patch_shape),
         "stride": stride if isinstance(stride, int) else list(stride),
         "n_atoms": n_atoms,
     }
-    return options | {"rank": rank} if model == "kfa" else options
+    if model == CDF:
+        options |= _ONLINE
+    return options if model == "bpfa" else options | {"rank": rank}
+
+
+def mgp_cp_options(setting: str, **options: Any) -> dict[str, Any]:
+    """The options of a Kruskal decomposition: of the whole array, unless ``options`` hold a patch.
+
+    Examples
+    --------
+    >>> mgp_cp_options("paper", rank=64)
+    {'model': 'mgp-cp', 'setting': 'paper', 'rank': 64}
+    """
+    named = {"setting": "paper"} if setting == "paper" else {}
+    return {"model": MGP_CP} | named | options

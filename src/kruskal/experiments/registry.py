@@ -11,17 +11,21 @@ NAMES = (
     "complexity",
     "castle",
     "amino",
+    "cprank",
     "mri",
     "dct4d",
     "dictionaries",
     "pictures",
+    "conv-barbara",
+    "mnist-features",
+    "caltech101-features",
     "mnist",
     "mnist-size",
 )
 
 
 def get(name: str) -> Experiment:
-    """The experiment of this name, which is ``EXPERIMENT`` of the module of the same name (- is _ there)."""
+    """The experiment of this name: ``EXPERIMENT`` of the module of the same name, with "_" for "-"."""
     if name not in NAMES:
         raise InputError(f"experiment {name!r} is unknown, expected one of {', '.join(NAMES)}")
     experiment: Experiment = import_module(f"kruskal.experiments.{name.replace('-', '_')}").EXPERIMENT

@@ -22,7 +22,14 @@ from kruskal.experiments.tables import Table
 
 _KEY = re.compile(r"[A-Za-z0-9+._-]+")
 _SHOWN_KEYS = 5
-_HEADLINES = (("psnr", "{:.2f} dB"), ("rrse", "RRSE {:.4f}"), ("rmse", "RMSE {:.5f}"), ("error", "error {:.2f} %"))
+_HEADLINES = (
+    ("psnr", "{:.2f} dB"),
+    ("rrse", "RRSE {:.4f}"),
+    ("rmse", "RMSE {:.5f}"),
+    ("error", "error {:.2f} %"),
+    ("error_both", "error {:.2f} %"),
+    ("accuracy_3", "accuracy {:.2f} %"),
+)
 
 
 @dataclass(frozen=True)

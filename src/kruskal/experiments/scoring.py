@@ -38,9 +38,9 @@ def restore_and_score(
 
     Returns
     -------
-    measures : plain JSON values: psnr, rrse, noise_std, n_items, seconds, settings, atoms_used; with missing
-        entries also the share of them within mean ± 2 sqrt(std² + noise²) as coverage and within
-        mean ± 2 std as coverage_std
+    measures : plain JSON values: psnr, rrse, noise_std, n_items, seconds, settings, atoms_used; of MGP-CP the
+        inferred rank; with missing entries also the share of them within mean ± 2 sqrt(std² + noise²) as
+        coverage and within mean ± 2 std as coverage_std
     restoration : `kruskal.Restoration`
     """
     from kruskal.report import coverage, psnr, rrse
@@ -65,6 +65,8 @@ def restore_and_score(
         "seconds": restoration.seconds,
         "settings": restoration.settings,
     }
+    if "rank" in restoration.trace:
+        measures["rank"] = restoration.rank
     missing = ~damaged.observed if where is None else ~damaged.observed & where
     if missing.any():
         for name, width in (("coverage", restoration.noise_std), ("coverage_std", 0.0)):

@@ -26,6 +26,7 @@ import numpy as np
 from kruskal.gibbs.codes_complete import sweep_complete
 from kruskal.gibbs.codes_masked import sweep_masked
 from kruskal.gibbs.codes_uncollapsed import sweep_uncollapsed
+from kruskal.gibbs.lanes import aligned_zeros
 from kruskal.gibbs.local import Codes, Shard, count_codes, sum_squares
 from kruskal.gibbs.pairs import padded
 from kruskal.random import key_of
@@ -64,9 +65,11 @@ class CodeDraw(NamedTuple):
 def code_model(dictionary, log_odds, code_precision, noise_precision, dtype, complete) -> CodeModel:
     """Cast the global state once for all items: ``dictionary`` (K, P), ``log_odds`` (G, K) logit pi."""
     atoms = np.ascontiguousarray(dictionary, dtype=dtype)
-    columns = np.zeros((atoms.shape[1], padded(len(atoms))), dtype)
+    columns = aligned_zeros(atoms.shape[1], padded(len(atoms)), atoms)
     columns[:, : len(atoms)] = atoms.T
-    gram = atoms @ columns if complete else np.zeros((0, 0), dtype)
+    gram = aligned_zeros(len(atoms) if complete else 0, columns.shape[1], atoms)
+    if complete:
+        np.matmul(atoms, columns, out=gram)
     return CodeModel(
         atoms, columns, gram, log_odds, float(code_precision), float(noise_precision),
         atom_products(atoms, complete),

@@ -1,36 +1,42 @@
 """Codes of complete data, collapsed: Gram form.
 
-The correlations of a chunk of items with all atoms come from one matrix product. The pass over the atoms of
-an item then compares squared correlations with bars (`kruskal.gibbs.pairs`), and after a change of a code it
-takes that change times a row of the Gram matrix off the correlations of the atoms still to come.
+The correlations of a chunk of items with all atoms come from one matrix product. The atoms of an item are
+then taken in blocks of 64 (`kruskal.gibbs.lanes`): one vector comparison with the bars
+(`kruskal.gibbs.pairs`) tells which unused atoms are to be looked at. A change of a code takes that change
+times a row of the Gram matrix off the correlations of its block at once, and off those of later blocks when
+their turn comes, together with all other changes.
 """
 
 import math
 
 import numpy as np
 
+from kruskal.gibbs.lanes import above, add_row, add_rows, aligned_zeros, lowest
 from kruskal.gibbs.pairs import (
-    BITS_TO_LOG,
     CODES,
-    LOG_OFFSET,
+    DIGITS,
     NEVER,
     SLABS,
     SLABS_AHEAD,
     SLACK,
     STEP,
     WORDS_AHEAD,
-    draw_slab,
-    float_uniforms,
+    fill_logits,
     is_on,
-    next_above,
+    lower_log_uniform,
+    slab_normal,
 )
+from kruskal.gibbs.systems import padded_rows
+from kruskal.gibbs.vectors import LANES
 from kruskal.kernel import kernel
 from kruskal.random.normal import fill_normals
 from kruskal.random.philox import fill_words
 
-_CHUNK = 128  # items per matrix product: residuals and correlations stay in the second-level cache
-_WHOLE = 32  # atoms: a whole number of vectors
+_CHUNK = 256  # items per matrix product: residuals and correlations stay in the second-level cache
 _CANCELLED = 0.1  # a sum of squares that fell below this share is computed anew: rounding would show
+_ONE = np.uint64(1)
+_HIGH = np.uint64(1 << 63)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @kernel
@@ -42,32 +48,45 @@ def sweep_complete(
     """Draw the codes of a shard; returns the sum of squared residuals, or -1 when the buffer is too small."""
     n_items, (n_atoms, n_entries), n_padded = origin.shape[0], dictionary.shape, columns.shape[1]
     key_0, key_1, sweep, first_item = address
-    energy = np.empty(n_atoms)
-    deviation = np.empty(n_atoms)  # precision^-1/2, precision = gamma_s + gamma_eps energy
-    log_shrink = np.empty(n_atoms)  # 1/2 log(gamma_s / precision)
+    number = flat.dtype.type
+    nothing, yes, no = number(0), number(1), number(-1)
+    energy = np.zeros(n_padded, flat.dtype)
+    gain = np.zeros(n_padded, flat.dtype)  # mean = gain * correlation
+    deviation = np.zeros(n_padded, flat.dtype)  # precision^-1/2, precision = gamma_s + gamma_eps energy
+    quadratic = np.zeros(n_padded)  # log odds = base of the region + quadratic * correlation^2
+    base = np.zeros((log_odds.shape[0], n_padded))
     slope = np.zeros(n_padded, np.float32)  # bar = slope * (lower bound of log u) + level of the region
     level = np.full((log_odds.shape[0], n_padded), NEVER)
-    for k in range(n_atoms):
-        energy[k] = gram[k, k]
-        precision = gamma_s + gamma_eps * energy[k]
-        deviation[k] = 1.0 / math.sqrt(precision)
-        log_shrink[k] = 0.5 * math.log(gamma_s / precision)
+    for atom in range(n_atoms):
+        energy[atom] = gram[atom, atom]
+        precision = gamma_s + gamma_eps * float(energy[atom])
+        gain[atom] = gamma_eps / precision
+        deviation[atom] = 1.0 / math.sqrt(precision)
+        quadratic[atom] = 0.5 * gamma_eps * gamma_eps / precision
         scale = precision / (gamma_eps * gamma_eps)
-        slope[k] = 2.0 * scale
+        slope[atom] = 2.0 * scale
         for g in range(log_odds.shape[0]):
-            level[g, k] = -(2.0 * (log_odds[g, k] + log_shrink[k]) + SLACK) * scale
-    words = np.empty((WORDS_AHEAD, n_padded), np.uint32)
+            base[g, atom] = log_odds[g, atom] + 0.5 * math.log(gamma_s / precision)
+            level[g, atom] = -(2.0 * base[g, atom] + SLACK) * scale
+    rows = padded_rows(dictionary, -1.0)  # less the atoms
+    words = np.empty((WORDS_AHEAD, n_padded // 2), np.uint32)
+    bits = words.view(np.uint16)  # 16 of every pair
     slab_words = np.empty((WORDS_AHEAD, 2 * SLABS_AHEAD), np.uint32)
     slab_uniforms = np.empty((WORDS_AHEAD, SLABS_AHEAD))
     slab_normals = np.empty((WORDS_AHEAD, SLABS_AHEAD))
-    uniforms = np.empty(n_padded, np.float32)
-    uniform_bits = uniforms.view(np.int32)
-    bar = np.full(n_padded + STEP, NEVER)
-    nothing = np.zeros(1, flat.dtype)
-    rests = np.empty((_CHUNK, n_entries), flat.dtype)
-    correlations = np.empty((_CHUNK, n_padded), flat.dtype)
-    correlation = np.zeros(n_padded + STEP, flat.dtype)
-    drawn = np.empty(1, flat.dtype)  # rounds a draw to the precision it is stored in
+    bar = aligned_zeros(1, n_padded, slope)[0]
+    rests = aligned_zeros(_CHUNK, rows.shape[1], flat)
+    plain = aligned_zeros(_CHUNK, n_entries, flat) if rows.shape[1] != n_entries else rests
+    correlations = aligned_zeros(_CHUNK, n_padded, flat)
+    used_bits = np.ones(n_padded, np.uint16)
+    used_slope = np.zeros(n_padded, np.float32)
+    used_level = np.zeros(n_padded, np.float32)
+    logits = np.empty(n_padded, np.float32)
+    used_bar = np.empty(n_padded, flat.dtype)
+    doubt = np.empty(n_padded, np.float32)
+    in_use = np.zeros(n_padded // LANES, np.uint64)
+    minus = np.empty(n_atoms, flat.dtype)  # what is to be added to correlations: less the changes so far,
+    changed = np.empty(n_atoms, np.uint16)  # times the Gram rows of these atoms
     squares = 0.0
     filled = 0
     for chunk in range(0, n_items, _CHUNK):
@@ -75,8 +94,11 @@ def sweep_complete(
         for m in range(chunk_size):
             n = chunk + m
             begin, end = code_start[n], code_start[n + 1]
-            _residual(flat, origin[n], offset, dictionary, code_atom, code_value, begin, end, rests, m)
-        np.dot(rests[:chunk_size], columns, correlations[:chunk_size])
+            _residual(flat, origin[n], offset, rows, code_atom, code_value, begin, end, rests, m)
+            if rows.shape[1] != n_entries:
+                for i in range(n_entries):
+                    plain[m, i] = rests[m, i]
+        np.dot(plain[:chunk_size], columns, correlations[:chunk_size])
         for m in range(chunk_size):
             if filled + n_atoms > new_atom.shape[0]:
                 return -1.0
@@ -88,52 +110,94 @@ def sweep_complete(
                 fill_words(words, item, sweep, CODES, key_0, key_1)
                 fill_words(slab_words, item, sweep, SLABS, key_0, key_1)
                 fill_normals(slab_words, slab_uniforms, slab_normals)
-            float_uniforms(words, row, uniforms)
-            for k in range(n_padded):
-                bar[k] = slope[k] * (np.float32(uniform_bits[k]) * BITS_TO_LOG - LOG_OFFSET) + level[here, k]
-            for c in range(code_start[n], code_start[n + 1]):
-                bar[code_atom[c]] = NEVER
-            for k in range(n_padded):
-                correlation[k] = correlations[m, k]
+            for i in range(n_padded):
+                bar[i] = slope[i] * lower_log_uniform(bits[row, i]) + level[here, i]
+            begin = code_start[n]
+            n_used = code_start[n + 1] - begin
+            for c in range(n_used):
+                k = np.uint64(code_atom[begin + c])
+                bar[k] = NEVER
+                in_use[k // np.uint64(LANES)] |= _ONE << (k % np.uint64(LANES))
+                used_bits[c] = bits[row, k]
+                used_slope[c] = slope[k]
+                used_level[c] = level[here, k]
+            fill_logits(used_bits, n_used, logits, doubt)
+            for c in range((n_used + STEP - 1) // STEP * STEP):
+                used_bar[c] = used_slope[c] * logits[c] + used_level[c]
+                doubt[c] = doubt[c] * used_slope[c] + DIGITS * abs(used_level[c])
             first_filled = filled
             squares_before = _row_squares(rests, m)
             item_squares = squares_before
-            c, end = code_start[n], code_start[n + 1]
-            k = -1
-            while True:
-                in_use = np.int64(code_atom[c]) if c < end else n_padded
-                k = next_above(correlation, bar, k + 1, in_use)
-                if k == n_padded:
-                    break
-                old = nothing[0]
-                if k == in_use:
-                    old = code_value[c]
+            n_changed = 0
+            c = 0
+            for first in range(0, n_padded, LANES):
+                block = np.uint64(first // LANES)
+                used = in_use[block]
+                in_use[block] = 0
+                add_rows(correlations, m, first, minus, gram, changed, 0, n_changed)
+                candidates = above(correlations, m, first, bar)
+                upcoming = np.uint64(first + lowest(used | _HIGH))
+                ahead = correlations[m, upcoming]
+                while True:
+                    # unused atoms before the next one in use, or all that are left
+                    before = (used & (~used + _ONE)) - _ONE
+                    while candidates & before != 0:
+                        bit = lowest(candidates & before)
+                        later = (_ALL << np.uint64(bit)) << _ONE
+                        candidates &= later
+                        k = np.uint64(first + bit)
+                        correlation = correlations[m, k]
+                        pair_log_odds = base[here, k] + quadratic[k] * (
+                            float(correlation) * float(correlation)
+                        )
+                        if is_on(bits[row, k], pair_log_odds, k, item, address):
+                            deviate = slab_normal(slab_normals, row, filled - first_filled, item, address)
+                            new = gain[k] * correlation + deviation[k] * number(deviate)
+                            new_atom[np.uint64(filled)] = k
+                            new_value[np.uint64(filled)] = new
+                            filled += 1
+                            item_squares += float(new) * (float(new * energy[k]) - 2.0 * float(correlation))
+                            minus[np.uint64(n_changed)] = -new
+                            changed[np.uint64(n_changed)] = k
+                            n_changed += 1
+                            candidates = add_row(correlations, m, first, -new, gram, k, bar) & later
+                            ahead = correlations[m, upcoming]
+                    if used == 0:
+                        break
+                    # An atom in use is drawn without a branch: the processor guesses branches ahead, and
+                    # whether z stays 1 cannot be guessed.
+                    bit = lowest(used)
+                    used &= used - _ONE
+                    k = np.uint64(first + bit)
+                    at = np.uint64(c)
+                    old = code_value[np.uint64(begin) + at]
+                    correlation = ahead
+                    whole = correlation + energy[k] * old
+                    gap = whole * whole - used_bar[at]
+                    if not abs(gap) > doubt[at]:
+                        pair_log_odds = base[here, k] + quadratic[k] * (float(whole) * float(whole))
+                        gap = yes if is_on(bits[row, k], pair_log_odds, k, item, address) else no
+                    deviate = slab_normal(slab_normals, row, filled - first_filled, item, address)
+                    new = gain[k] * whole + deviation[k] * number(deviate)
+                    new = new if gap > 0 else nothing
+                    new_atom[np.uint64(filled)] = k
+                    new_value[np.uint64(filled)] = new
+                    filled += gap > 0
                     c += 1
-                linear = gamma_eps * (correlation[k] + energy[k] * old)
-                mean = linear * deviation[k] * deviation[k]
-                drawn[0] = 0
-                pair_log_odds = log_odds[here, k] + log_shrink[k] + 0.5 * linear * mean
-                if is_on(words[row, k], pair_log_odds, k, item, address):
-                    used = filled - first_filled
-                    drawn[0] = draw_slab(
-                        slab_uniforms, slab_normals, row, used, item, address, mean, deviation[k]
+                    change = new - old
+                    # |h - change d|^2 = |h|^2 - 2 change d.h + change^2 |d|^2
+                    item_squares += float(change) * (float(change * energy[k]) - 2.0 * float(correlation))
+                    upcoming = np.uint64(first + lowest(used | _HIGH))
+                    ahead = correlations[m, upcoming] - change * gram[k, upcoming]
+                    minus[np.uint64(n_changed)] = -change
+                    changed[np.uint64(n_changed)] = k
+                    n_changed += 1
+                    candidates = add_row(correlations, m, first, -change, gram, k, bar) & (
+                        (_ALL << np.uint64(bit)) << _ONE
                     )
-                new = drawn[0]
-                if new != 0:
-                    new_atom[filled] = k
-                    new_value[filled] = new
-                    filled += 1
-                if new != old:
-                    change = float(new) - float(
-                        old
-                    )  # |h - change d|^2 = |h|^2 - 2 change d.h + change^2 |d|^2
-                    item_squares += change * (change * energy[k] - 2.0 * correlation[k])
-                    _subtract_gram(correlation, gram, k, new - old)
             new_start[n + 1] = filled
             if item_squares < _CANCELLED * squares_before:
-                _residual(
-                    flat, origin[n], offset, dictionary, new_atom, new_value, first_filled, filled, rests, m
-                )
+                _residual(flat, origin[n], offset, rows, new_atom, new_value, first_filled, filled, rests, m)
                 item_squares = _row_squares(rests, m)
             squares += item_squares
     return squares
@@ -143,15 +207,13 @@ def sweep_complete(
 
 
 @kernel
-def _residual(flat, origin, offset, dictionary, atom, value, begin, end, rests, m):
-    """rests[m] = the item at ``origin`` less its codes begin <= c < end."""
+def _residual(flat, origin, offset, rows, atom, value, begin, end, rests, m):
+    """rests[m] = the item at ``origin`` less its codes begin <= c < end; ``rows`` are negative atoms."""
     line, base = np.uint64(m), np.uint64(origin)
     for i in range(offset.shape[0]):
         rests[line, i] = flat[base + np.uint64(offset[i])]
-    for c in range(begin, end):
-        k, w = atom[c], value[c]
-        for i in range(offset.shape[0]):
-            rests[line, i] -= w * dictionary[k, i]
+    for first in range(0, rows.shape[1], LANES):
+        add_rows(rests, m, first, value, rows, atom, begin, end)
 
 
 @kernel
@@ -161,12 +223,3 @@ def _row_squares(rests, m):
     for i in range(rests.shape[1]):
         total += float(rests[line, i]) * float(rests[line, i])
     return total
-
-
-@kernel
-def _subtract_gram(correlation, gram, k, amount):
-    """Bring correlations up to date from atom k on, or a little before so that vectors stay whole."""
-    atom, first = np.uint64(k), np.uint64(k // _WHOLE * _WHOLE)
-    for i in range(gram.shape[1] - k // _WHOLE * _WHOLE):
-        at = first + np.uint64(i)
-        correlation[at] -= amount * gram[atom, at]

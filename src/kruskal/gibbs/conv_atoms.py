@@ -21,7 +21,7 @@ import numpy as np
 
 from kruskal.gibbs.atoms import AtomNoise
 from kruskal.gibbs.conv_kruskal import draw_kruskal, draw_vector, factorise
-from kruskal.gibbs.conv_statistics import LagStatistics, MaskedStatistics
+from kruskal.gibbs.conv_statistics import LagStatistics, MaskedStatistics, add_convolved
 from kruskal.kernel import kernel
 
 
@@ -87,8 +87,9 @@ def _sweep_lags(
         )  # fmt: skip
         for i in range(n_entries):
             change[i] += atom[i]
+            change[i] = -change[i]
         for later in range(a + 1, pairs.shape[0]):
-            _subtract_change(correlations, later, pairs[later, a], change, shape)
+            add_convolved(pairs[later, a], 1, change, shape, correlations[later])
 
 
 @kernel
@@ -103,7 +104,9 @@ def _draw_masked(
 
 
 @kernel
-def _draw_atom(atom, weights, factors, log_precision, shape, p, precision, noise, weight_noise, fixed_weights):
+def _draw_atom(
+    atom, weights, factors, log_precision, shape, p, precision, noise, weight_noise, fixed_weights
+):
     """Draw one atom given its correlations with the residual times gamma_eps (``p``, changed) and Q."""
     n_channels = shape[2]
     size = precision.shape[1]
@@ -151,19 +154,3 @@ def _fill_toeplitz(lags, m_x, m_y, scale, out):
             out[0, i, j] = 0.0
             if abs(down) <= reach_x and abs(across) <= reach_y:
                 out[0, i, j] = scale * lags[reach_x + down, reach_y + across]
-
-
-@kernel
-def _subtract_change(correlations, later, lags, change, shape):
-    """correlations[later][j] -= sum_lag r[lag] change[j - lag], with r of (later atom, changed atom)."""
-    m_x, m_y, n_channels = shape
-    reach_x, reach_y = lags.shape[0] // 2, lags.shape[1] // 2
-    row = correlations[later]
-    for i in range(m_x):
-        for down in range(max(-reach_x, i - m_x + 1), min(reach_x, i) + 1):
-            for j in range(m_y):
-                for across in range(max(-reach_y, j - m_y + 1), min(reach_y, j) + 1):
-                    r = lags[reach_x + down, reach_y + across]
-                    to, of = (i * m_y + j) * n_channels, ((i - down) * m_y + j - across) * n_channels
-                    for c in range(n_channels):
-                        row[to + c] -= r * change[of + c]

@@ -2,7 +2,8 @@ r"""One pooling block of one map: its cell and value, given how well the atom fi
 
 A block is off (g = 0) or has one non-zero s at one of its cells. With s integrated out,
 
-    log weight(g) / weight(off) = log(theta_g / theta_0) + 1/2 log(gamma_s / (gamma_s + c_g)) + x_g^2 / 2   (5.10)
+    log weight(g) / weight(off) = log(theta_g / theta_0) + 1/2 log(gamma_s / (gamma_s + c_g)) + x_g^2 / 2
+                                                                                                  (5.10)
 
 where x_g = l_g / sqrt(gamma_s + c_g), and for non-negative slabs, s ~ N(0, 1/gamma_s) on s > 0, plus
 log(2 Phi(x_g)). A map without pooling has blocks of one cell, and this is (1.13).
@@ -29,6 +30,31 @@ _SLABS = int(Stream.MAP_SLABS)
 def log_totals(log_odds: np.ndarray, nonnegative: bool) -> np.ndarray:
     """(K,) bound of what the cells of a block can add: log sum_g theta_g / theta_0, plus log 2 if cut off."""
     return np.logaddexp.reduce(log_odds, axis=1) + (math.log(2.0) if nonnegative else 0.0)
+
+
+@kernel
+def is_visited(b, grid_x, grid_y, step):
+    """Whether a sweep over every ``step``-th block along x and y, and over the last ones, visits block b."""
+    x, y = b // grid_y, b % grid_y
+    return (x % step[0] == 0 or x == grid_x - 1) and (y % step[1] == 0 or y == grid_y - 1)
+
+
+@kernel
+def copy_codes(atom, place, value, begin, end, new_atom, new_place, new_value, filled):
+    """Copy the non-zeros begin <= c < end to ``filled`` and on; returns where they end there."""
+    for c in range(begin, end):
+        new_atom[filled], new_place[filled], new_value[filled] = atom[c], place[c], value[c]
+        filled += 1
+    return filled
+
+
+@kernel
+def same_atom(atom, begin, end):
+    """Where the non-zeros from ``begin`` on that are of one and the same atom end."""
+    stop = begin + 1
+    while stop < end and atom[stop] == atom[begin]:
+        stop += 1
+    return stop
 
 
 @kernel

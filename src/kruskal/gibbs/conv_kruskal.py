@@ -145,7 +145,7 @@ def _plane_products(plane, matrix, out):
 
 @kernel
 def _draw_channels(weights, factors, shape, p, plane, products, noise):
-    """u^(c): the rows of the channels are independent, each a vector of R; one matrix for all if Q is shared."""
+    """u^(c): the rows of the channels are independent, each a vector of R; one matrix for all if Q is."""
     m_x, m_y, n_channels = shape
     rank = weights.shape[0]
     matrix = np.empty((rank, rank))

@@ -151,12 +151,18 @@ def dense_maps(maps: Maps, n_atoms: int, map_shape: tuple[int, int]) -> np.ndarr
     return out.reshape(n_images, n_atoms, *map_shape)
 
 
+def in_order(maps: Maps, layout: Layout) -> Maps:
+    """The same maps in the order of another pooling; non-zeros of one atom in one block by their place."""
+    x, y = np.divmod(maps.place.astype(np.int64), layout.map_shape[1])
+    block = (x // layout.pooling[0]) * layout.grid[1] + y // layout.pooling[1]
+    image = np.repeat(np.arange(len(maps.start) - 1), np.diff(maps.start))
+    order = np.lexsort((maps.place, maps.atom, block, image))
+    return Maps(maps.start, maps.atom[order], maps.place[order], maps.value[order])
+
+
 def sparse_maps(dense: np.ndarray, layout: Layout) -> Maps:
     """The non-zeros of W (n, K, map rows, map columns) in the order of the sampler."""
     image, atom, x, y = np.nonzero(dense)
-    block = (x // layout.pooling[0]) * layout.grid[1] + y // layout.pooling[1]
-    order = np.lexsort((atom, block, image))
-    image, atom, x, y = (index[order] for index in (image, atom, x, y))
     start = np.concatenate([[0], np.cumsum(np.bincount(image, minlength=len(dense)))]).astype(np.int64)
     place = (x * layout.map_shape[1] + y).astype(np.uint32)
-    return Maps(start, atom.astype(np.uint16), place, dense[image, atom, x, y])
+    return in_order(Maps(start, atom.astype(np.uint16), place, dense[image, atom, x, y]), layout)

@@ -2,19 +2,19 @@ r"""Maps: W_kn[p] = z s of every image, place and atom, given the atoms.
 
 With h the residual, omega the mask and D_k corr h the correlation of atom k with the residual at p,
 
-    c_kn[p] = gamma_eps (D_k^2 corr omega_n)[p],   l_kn[p] = gamma_eps (D_k corr (omega_n h_n))[p] + c W_kn[p]   (5.2)
+    c_kn[p] = gamma_eps (D_k^2 corr omega_n)[p],
+    l_kn[p] = gamma_eps (D_k corr (omega_n h_n))[p] + c_kn[p] W_kn[p]                              (5.2)
 
 and then as in `kruskal.gibbs.codes`, block by block: see `kruskal.gibbs.conv_blocks`. Images are independent
 given the atoms. Within an image blocks and atoms are visited one after the other in a fixed order.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from kruskal.gibbs.conv_blocks import log_totals
-from kruskal.gibbs.conv_local import ImageShard, Layout, Maps
+from kruskal.gibbs.conv_local import ImageShard, Layout, Maps, in_order
 from kruskal.gibbs.conv_maps_complete import sweep_complete
 from kruskal.gibbs.conv_maps_masked import sweep_masked
 from kruskal.gibbs.pairs import padded
@@ -32,6 +32,8 @@ class MapModel(NamedTuple):
     log_odds : (K, cells) float64 log theta_g / theta_0;  totals : (K,) from `log_totals`
     code_precision, noise_precision : gamma_s, gamma_eps;  nonnegative : whether slabs are cut off at 0
     layout : `Layout.numbers`;  tile_rows : block rows per tile (complete data)
+    step : only every so many-th block along x and y is visited, the others stay as they are
+    relocate : whether only the places and values of lone non-zeros are drawn, see `relocate_codes`
     """
 
     dictionary: np.ndarray
@@ -44,6 +46,8 @@ class MapModel(NamedTuple):
     nonnegative: bool
     layout: tuple[int, ...]
     tile_rows: int
+    step: tuple[int, int]
+    relocate: bool = False
 
 
 class MapDraw(NamedTuple):
@@ -54,9 +58,16 @@ class MapDraw(NamedTuple):
     residual_squares: float  # sum over observed entries of (x - D * W)^2
 
 
+class RelocationDraw(NamedTuple):
+    """What one shard reports after moving non-zeros; as in `MapDraw`, without the counts."""
+
+    squares: float
+    residual_squares: float
+
+
 def map_model(
     dictionary, log_odds, code_precision, noise_precision, nonnegative, layout: Layout, dtype, complete,
-    tile_rows: int,
+    tile_rows: int, step: tuple[int, int] = (1, 1),
 ) -> MapModel:  # fmt: skip
     """Cast the global state once for all images: ``dictionary`` (K, P), ``log_odds`` (K, cells)."""
     atoms = np.ascontiguousarray(dictionary, dtype=dtype)
@@ -65,22 +76,17 @@ def map_model(
     table = lag_table(atoms, layout, tile_rows) if complete else np.zeros((len(atoms), 0, 0, 0), dtype)
     return MapModel(
         atoms, columns, table, log_odds, log_totals(log_odds, nonnegative), float(code_precision),
-        float(noise_precision), bool(nonnegative), layout.numbers, tile_rows,
+        float(noise_precision), bool(nonnegative), layout.numbers, tile_rows, step,
     )  # fmt: skip
 
 
-def tile_rows_for(layout: Layout, n_atoms: int, changes: float) -> int:
-    """Block rows per tile, given about how many non-zeros an image has: whole images while that is cheaper.
-
-    A change costs the places within its reach times the atoms, a tile of one row fewer places and a smaller
-    matrix product; the share below was measured.
-    """
-    reach = math.prod(min(2 * m - 1, h) for m, h in zip(layout.atom_size, layout.map_shape))
-    products = math.prod(layout.map_shape) * math.prod(layout.atom_shape)
-    return layout.grid[0] if changes * reach < _SHARE * products else 1
+_TILE_PLACES = 32  # fewer make thin matrix products, more make more to propagate
+_RELOCATION = 2**31  # added to the number of the sweep, so that other random numbers are used
 
 
-_SHARE = 0.5
+def tile_rows_for(layout: Layout) -> int:
+    """Block rows per tile: one, or more if a row has few places."""
+    return min(layout.grid[0], -(-_TILE_PLACES // (layout.pooling[0] * layout.map_shape[1])))
 
 
 def lag_table(dictionary: np.ndarray, layout: Layout, tile_rows: int) -> np.ndarray:
@@ -105,7 +111,38 @@ def lag_table(dictionary: np.ndarray, layout: Layout, tile_rows: int) -> np.ndar
 
 def draw_maps(shard: ImageShard, model: MapModel, seed: int, sweep: int) -> MapDraw:
     """Draw the maps of every image of a shard; replaces ``shard.maps``."""
-    old = shard.maps
+    shard.maps, squares = _redraw(shard, shard.maps, model, seed, sweep)
+    return MapDraw(count_cells(shard.maps, model), _sum_squares(shard.maps), squares)
+
+
+def relocation_model(model: MapModel, layout: Layout, window: tuple[int, int]) -> tuple[MapModel, Layout]:
+    """What `relocate_codes` takes to move non-zeros within windows of maps without pooling."""
+    windows = layout._replace(pooling=window)
+    n_atoms, tile_rows = len(model.dictionary), tile_rows_for(windows)
+    table = lag_table(model.dictionary, windows, tile_rows) if model.table.size > 0 else model.table
+    moving = model._replace(
+        table=table, log_odds=np.zeros((n_atoms, windows.n_cells)), totals=np.full(n_atoms, -np.inf),
+        layout=windows.numbers, tile_rows=tile_rows, step=(1, 1), relocate=True,
+    )  # fmt: skip
+    return moving, windows
+
+
+def relocate_codes(
+    shard: ImageShard, model: MapModel, windows: Layout, seed: int, sweep: int
+) -> RelocationDraw:
+    """Move non-zeros of maps without pooling to places nearby; replaces ``shard.maps``.
+
+    Maps are cut into windows. Where an atom has exactly one non-zero in a window, its place within the window
+    and its value are drawn anew, given that there is one: all places have the same prior, so this is the draw
+    of a block that is on. One by one, a non-zero could only go and another come.
+    """
+    maps, squares = _redraw(shard, in_order(shard.maps, windows), model, seed, sweep + _RELOCATION)
+    shard.maps = in_order(maps, windows._replace(pooling=(1, 1)))
+    return RelocationDraw(_sum_squares(maps), squares)
+
+
+def _redraw(shard: ImageShard, old: Maps, model: MapModel, seed: int, sweep: int) -> tuple[Maps, float]:
+    """New maps and the sum of squared residuals."""
     n_atoms = len(model.dictionary)
     capacity = len(old.atom) + len(old.atom) // 4 + 32 * shard.n_images + n_atoms
     draw = sweep_complete if shard.complete else sweep_masked
@@ -121,8 +158,11 @@ def draw_maps(shard: ImageShard, model: MapModel, seed: int, sweep: int) -> MapD
             break
         capacity *= 2  # the buffer was too small; the same random numbers give the same maps again
     filled = int(start[-1])
-    shard.maps = Maps(start, atom[:filled].copy(), place[:filled].copy(), value[:filled].copy())
-    return MapDraw(count_cells(shard.maps, model), float(np.square(shard.maps.value, dtype=float).sum()), squares)
+    return Maps(start, atom[:filled].copy(), place[:filled].copy(), value[:filled].copy()), squares
+
+
+def _sum_squares(maps: Maps) -> float:
+    return float(np.square(maps.value, dtype=np.float64).sum())
 
 
 def count_cells(maps: Maps, model: MapModel) -> np.ndarray:

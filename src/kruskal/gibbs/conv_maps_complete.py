@@ -5,27 +5,34 @@ number of block rows of an image, or whole images. Within a tile a change of W_k
 
     V_k'[p'] -= delta A_k'k[p' - p],    A_k'k[lag] = sum_j D_k'[j] D_k[j + lag]                      (5.4)
 
-to the places that are still to come; the next tile is correlated with the residual as it is then. Whole images
-as tiles are best when changes are rare, single rows of blocks when they are many; both make the same draws.
+to the places that are still to come; the next tile is correlated with the residual as it is then. Whole
+images as tiles are best when changes are rare, single rows of blocks when they are many; both make the same
+draws.
 """
 
 import math
 
 import numpy as np
 
-from kruskal.gibbs.conv_blocks import MAP_CODES, draw_cell, draw_value, log_sum, slab_gain
+from kruskal.gibbs.conv_blocks import (
+    MAP_CODES,
+    copy_codes,
+    draw_cell,
+    draw_value,
+    is_visited,
+    log_sum,
+    same_atom,
+    slab_gain,
+)
 from kruskal.gibbs.conv_synthesis import gather_patches, subtract_atom, subtract_maps
+from kruskal.gibbs.conv_tiles import copy_image, inside, propagate, set_merits, sum_squares
 from kruskal.gibbs.pairs import (
-    BITS_TO_LOG,
-    LOG_OFFSET,
     NEVER,
     SLACK,
     STEP,
     WORDS_AHEAD,
-    float_uniforms,
-    is_on,
-    next_positive,
 )
+from kruskal.gibbs.scan import BITS_TO_LOG, LOG_OFFSET, float_uniforms, is_on, next_positive
 from kruskal.kernel import kernel
 from kruskal.random.philox import fill_words
 
@@ -35,8 +42,8 @@ _CHUNK = 512  # rows of a matrix product, if whole images are tiles
 @kernel
 def sweep_complete(
     images, observed, code_start, code_atom, code_place, code_value,
-    dictionary, columns, table, log_odds, totals, gamma_s, gamma_eps, nonnegative, layout, tile_rows, address,
-    new_start, new_atom, new_place, new_value,
+    dictionary, columns, table, log_odds, totals, gamma_s, gamma_eps, nonnegative, layout, tile_rows, step,
+    relocate, address, new_start, new_atom, new_place, new_value,
 ):  # fmt: skip
     """Draw the maps of a shard; returns the sum of squared residuals, or -1 when the buffer is too small."""
     _, _, _, n_rows, n_columns, p_x, p_y = layout
@@ -71,11 +78,12 @@ def sweep_complete(
     drawn = np.empty(1, images.dtype)  # rounds a draw to the precision it is stored in
     squares = 0.0
     filled = c = 0
+    words_from = -1
     for chunk in range(0, n_images, chunk_size):
         size = min(chunk_size, n_images - chunk)
         for m in range(size):
             n = chunk + m
-            _copy_image(images, n, rests, m)
+            copy_image(images, n, rests, m)
             subtract_maps(
                 rests, m, code_start[n], code_start[n + 1], code_atom, code_place, code_value, dictionary,
                 layout,
@@ -95,21 +103,38 @@ def sweep_complete(
                     left = (b % grid_y) * p_y
                     upper = (b // grid_y) * p_x
                     height, width = min(p_x, n_rows - upper), min(p_y, n_columns - left)
+                    block_end = c
+                    while block_end < codes_end and inside(
+                        code_place[block_end], n_columns, upper, left, height, width
+                    ):
+                        block_end += 1
+                    if not is_visited(b, grid_x, grid_y, step):
+                        filled = copy_codes(
+                            code_atom,
+                            code_place,
+                            code_value,
+                            c,
+                            block_end,
+                            new_atom,
+                            new_place,
+                            new_value,
+                            filled,
+                        )
+                        c = block_end
+                        continue
                     block = (first_image + n) * n_blocks + b
                     line = (n * n_blocks + b) % WORDS_AHEAD
-                    if line == 0:
-                        fill_words(words, block, sweep, MAP_CODES, key_0, key_1)
+                    if block - line != words_from:
+                        words_from = block - line
+                        fill_words(words, words_from, sweep, MAP_CODES, key_0, key_1)
                     corner = m * places + (upper - top) * n_columns + left
                     float_uniforms(words, line, uniforms)
                     for k in range(n_padded):
-                        bar[k] = slope[k] * (np.float32(uniform_bits[k]) * BITS_TO_LOG - LOG_OFFSET) + level[k]
-                    block_end = c
-                    while block_end < codes_end and _inside(
-                        code_place[block_end], n_columns, upper, left, height, width
-                    ):
-                        bar[code_atom[block_end]] = NEVER
-                        block_end += 1
-                    _set_merits(correlations, corner, n_columns, height, width, nonnegative, bar, merit)
+                        log_uniform = np.float32(uniform_bits[k]) * BITS_TO_LOG - LOG_OFFSET
+                        bar[k] = slope[k] * log_uniform + level[k]
+                    for i in range(c, block_end):
+                        bar[code_atom[i]] = NEVER
+                    set_merits(correlations, corner, n_columns, height, width, nonnegative, bar, merit)
                     first_filled = filled
                     k = -1
                     while True:
@@ -117,6 +142,14 @@ def sweep_complete(
                         k = next_positive(merit, k + 1, in_use)
                         if k == n_padded:
                             break
+                        if relocate and same_atom(code_atom, c, block_end) > c + 1:
+                            several = same_atom(code_atom, c, block_end)
+                            filled = copy_codes(
+                                code_atom, code_place, code_value, c, several, new_atom, new_place, new_value,
+                                filled,
+                            )  # fmt: skip
+                            c = several
+                            continue
                         old, old_x, old_y = 0.0, upper, left
                         if k == in_use:
                             old = float(code_value[c])
@@ -132,11 +165,12 @@ def sweep_complete(
                             if old != 0.0:
                                 linear += old * table[k, x - old_x + p_x - 1, y - old_y + reach, k]
                             standard[g] = gamma_eps * linear * deviation[k]
-                            log_weights[g] = log_odds[k, g] + log_shrink[k] + slab_gain(standard[g], nonnegative)
+                            gain = slab_gain(standard[g], nonnegative)
+                            log_weights[g] = log_odds[k, g] + log_shrink[k] + gain
                         total = log_sum(log_weights)
                         drawn[0] = 0
                         new_x, new_y = upper, left
-                        if is_on(words[line, k], total, k, block, address):
+                        if relocate or is_on(words[line, k], total, k, block, address):
                             g = draw_cell(log_weights, total, k, block, address)
                             new_x, new_y = upper + g // p_y, left + g % p_y
                             drawn[0] = draw_value(
@@ -157,79 +191,12 @@ def sweep_complete(
                                 drawn[0] = amount
                                 place = at_x * n_columns + at_y
                                 subtract_atom(rests, m, place, k, drawn[0], dictionary, layout)
-                                _propagate(
-                                    correlations, table, k, drawn[0], at_x, at_y, m * places, top, bottom, upper,
-                                    left, layout,
+                                propagate(
+                                    correlations, table, k, drawn[0], at_x, at_y, m * places, top, bottom,
+                                    upper, left, layout,
                                 )  # fmt: skip
-                        _set_merits(correlations, corner, n_columns, height, width, nonnegative, bar, merit)
+                        set_merits(correlations, corner, n_columns, height, width, nonnegative, bar, merit)
                 new_start[n + 1] = filled
         for m in range(size):
-            squares += _sum_squares(rests, m)
+            squares += sum_squares(rests, m)
     return squares
-
-
-# The loops below take whole arrays and indices, never slices: a slice costs two atomic reference counts.
-
-
-@kernel
-def _copy_image(images, n, rests, m):
-    source, target = np.uint64(n), np.uint64(m)
-    for i in range(images.shape[1]):
-        for j in range(images.shape[2]):
-            rests[target, i, j] = images[source, i, j]
-
-
-@kernel
-def _sum_squares(rests, m):
-    image = np.uint64(m)
-    total = 0.0
-    for i in range(rests.shape[1]):
-        for j in range(rests.shape[2]):
-            total += float(rests[image, i, j]) * float(rests[image, i, j])
-    return total
-
-
-@kernel
-def _inside(place, n_columns, upper, left, height, width):
-    x, y = place // n_columns, place % n_columns
-    return upper <= x < upper + height and left <= y < left + width
-
-
-@kernel
-def _set_merits(correlations, corner, n_columns, height, width, nonnegative, bar, merit):
-    """merit[k] = largest V_k^2 over the cells of the block (V_k > 0 only, if cut off), less the bar."""
-    nothing = correlations.dtype.type(0)
-    for k in range(bar.shape[0]):
-        merit[k] = nothing
-    for i in range(height):
-        for j in range(width):
-            at = np.uint64(corner + i * n_columns + j)
-            if nonnegative:
-                for k in range(bar.shape[0]):
-                    value = max(correlations[at, k], nothing)
-                    merit[k] = max(merit[k], np.float32(value * value))
-            else:
-                for k in range(bar.shape[0]):
-                    value = correlations[at, k]
-                    merit[k] = max(merit[k], np.float32(value * value))
-    for k in range(bar.shape[0]):
-        merit[k] -= bar[k]
-
-
-@kernel
-def _propagate(correlations, table, k, amount, at_x, at_y, base, top, bottom, upper, left, layout):
-    """Take ``amount`` times the correlations with atom k at (at_x, at_y) off what is still to come of a tile."""
-    m_x, run, n_channels, _, n_columns, p_x, _ = layout
-    m_y = run // n_channels
-    reach = (table.shape[2] - 1) // 2
-    n_padded = np.uint64(correlations.shape[1])
-    atom = np.uint64(k)
-    values, lags = correlations.reshape(-1), table.reshape(-1)
-    plane, line = np.uint64(table.shape[1] * table.shape[2]), np.uint64(table.shape[2])
-    for x in range(max(upper, at_x - m_x + 1), min(bottom, at_x + m_x)):
-        first = max(left if x < upper + p_x else 0, at_y - m_y + 1)
-        length = (min(n_columns, at_y + m_y) - first) * correlations.shape[1]
-        to = np.uint64(base + (x - top) * n_columns + first) * n_padded
-        lag = (atom * plane + np.uint64(x - at_x + p_x - 1) * line + np.uint64(first - at_y + reach)) * n_padded
-        for i in range(length):
-            values[to + np.uint64(i)] -= amount * lags[lag + np.uint64(i)]

@@ -9,9 +9,18 @@ import math
 
 import numpy as np
 
-from kruskal.gibbs.codes_masked import correlate, set_bars, sum_energies
-from kruskal.gibbs.conv_blocks import MAP_CODES, draw_cell, draw_value, log_sum, slab_gain
-from kruskal.gibbs.pairs import LANES, NEVER, SLACK, STEP, WORDS_AHEAD, is_on, next_positive
+from kruskal.gibbs.conv_blocks import (
+    MAP_CODES,
+    copy_codes,
+    draw_cell,
+    draw_value,
+    is_visited,
+    log_sum,
+    same_atom,
+    slab_gain,
+)
+from kruskal.gibbs.pairs import LANES, NEVER, SLACK, STEP, WORDS_AHEAD
+from kruskal.gibbs.scan import correlate, is_on, next_positive, set_bars, sum_energies
 from kruskal.kernel import kernel
 from kruskal.random.philox import fill_words
 
@@ -19,11 +28,11 @@ from kruskal.random.philox import fill_words
 @kernel
 def sweep_masked(
     images, observed, code_start, code_atom, code_place, code_value,
-    dictionary, columns, table, log_odds, totals, gamma_s, gamma_eps, nonnegative, layout, tile_rows, address,
-    new_start, new_atom, new_place, new_value,
+    dictionary, columns, table, log_odds, totals, gamma_s, gamma_eps, nonnegative, layout, tile_rows, step,
+    relocate, address, new_start, new_atom, new_place, new_value,
 ):  # fmt: skip
     """Draw the maps of a shard; returns the sum of squared residuals, or -1 when the buffer is too small."""
-    m_x, run, n_channels, n_rows, n_columns, p_x, p_y = layout
+    _, run, n_channels, n_rows, n_columns, p_x, p_y = layout
     n_atoms, n_entries, n_padded = dictionary.shape[0], columns.shape[0], columns.shape[1]
     key_0, key_1, sweep, first_image = address
     grid_x, grid_y, n_cells = (n_rows + p_x - 1) // p_x, (n_columns + p_y - 1) // p_y, p_x * p_y
@@ -51,6 +60,7 @@ def sweep_masked(
     drawn = np.empty(1, images.dtype)  # rounds a draw to the precision it is stored in
     squares = 0.0
     filled = c = 0
+    words_from = -1
     for n in range(images.shape[0]):
         seen = observed[n].reshape(-1)
         residual[:] = images[n].reshape(-1)
@@ -62,10 +72,22 @@ def sweep_masked(
             if filled + n_atoms > new_atom.shape[0]:
                 return -1.0
             upper, left = b // grid_y * p_x, b % grid_y * p_y
+            block_end = c
+            while block_end < code_start[n + 1] and _block_of(code_place[block_end], layout) == b:
+                block_end += 1
+            if not is_visited(b, grid_x, grid_y, step):
+                filled = copy_codes(
+                    code_atom, code_place, code_value, c, block_end, new_atom, new_place, new_value, filled
+                )
+                c = block_end
+                continue
+            if relocate and c == block_end:
+                continue
             block = (first_image + n) * n_blocks + b
             line = (n * n_blocks + b) % WORDS_AHEAD
-            if line == 0:
-                fill_words(words, block, sweep, MAP_CODES, key_0, key_1)
+            if block - line != words_from:
+                words_from = block - line
+                fill_words(words, words_from, sweep, MAP_CODES, key_0, key_1)
             for g in range(n_cells):
                 x, y = upper + g // p_y, left + g % p_y
                 corner[g] = -1
@@ -77,11 +99,9 @@ def sweep_masked(
                         energies[g], level, 0, words, line, gamma_s, gamma_eps, ratio, ratio_bits, uniforms,
                         uniform_bits, bars[g],
                     )  # fmt: skip
-            block_end = c
-            while block_end < code_start[n + 1] and _block_of(code_place[block_end], layout) == b:
+            for i in range(c, block_end):
                 for g in range(n_cells):
-                    bars[g, code_atom[block_end]] = NEVER
-                block_end += 1
+                    bars[g, code_atom[i]] = NEVER
             _correlate_cells(
                 columns, residual, corner, offset, entry, end, rest, 0, correlations, bars, nonnegative, merit
             )
@@ -92,6 +112,13 @@ def sweep_masked(
                 k = next_positive(merit, k + 1, in_use)
                 if k == n_padded:
                     break
+                if relocate and same_atom(code_atom, c, block_end) > c + 1:
+                    several = same_atom(code_atom, c, block_end)
+                    filled = copy_codes(
+                        code_atom, code_place, code_value, c, several, new_atom, new_place, new_value, filled
+                    )
+                    c = several
+                    continue
                 changed = False
                 if k == in_use:
                     place = np.int64(code_place[c])
@@ -111,7 +138,7 @@ def sweep_masked(
                         log_weights[g] = log_odds[k, g] + 0.5 * math.log(gamma_s / precision)
                         log_weights[g] += slab_gain(standard[g], nonnegative)
                 total = log_sum(log_weights)
-                if is_on(words[line, k], total, k, block, address):
+                if relocate or is_on(words[line, k], total, k, block, address):
                     g = draw_cell(log_weights, total, k, block, address)
                     deviation = 1.0 / math.sqrt(gamma_s + gamma_eps * energies[g, k])
                     drawn[0] = draw_value(
@@ -154,7 +181,7 @@ def _subtract_seen(residual, seen, start, offset, dictionary, k, amount):
 
 @kernel
 def _list_seen(seen, start, offset, entry, begin):
-    """Write the observed entries under an atom at ``start`` to ``entry`` from ``begin`` on; returns the end."""
+    """Write the observed entries under an atom at ``start`` to ``entry``, from ``begin`` on; their end."""
     first, filled = np.uint64(start), begin
     for i in range(offset.shape[0]):
         entry[filled] = i

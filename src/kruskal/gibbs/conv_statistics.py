@@ -2,12 +2,12 @@ r"""What the atoms of convolutional models need to know of the images, summed ov
 
 As a function of atom k the log likelihood is -1/2 d^T Q_k d + p_k^T d, and with the residual h = x - D * W
 
-    complete:  Q_k[(j, c), (j', c)] = gamma_eps r_kk[j - j'],   r_kk'[lag] = sum_n sum_p W_kn[p] W_k'n[p + lag]
+    complete:  Q_k[(j, c), (j', c)] = gamma_eps r_kk[j - j'],  r_kk'[lag] = sum_n sum_p W_kn[p] W_k'n[p + lag]
     masked:    Q_k[(j, c), (j', c)] = gamma_eps sum_n sum_p W_kn[p] W_kn[p + j - j'] omega_n[p + j, c]
-    both:      p_k = gamma_eps sum_n W_kn corr (omega h_n) + Q_k d_k                                       (5.6)
+    both:      p_k = gamma_eps sum_n W_kn corr (omega h_n) + Q_k d_k                               (5.6)
 
-Q_k is block-Toeplitz for complete data: atoms at neighbouring places overlap. Complete data are taken in blocks
-of atoms: with r_kk' for all pairs of a block, its atoms can be drawn one after the other from one visit, and
+Q_k is block-Toeplitz for complete data: atoms at neighbouring places overlap. Complete data are taken in
+blocks of atoms: with r_kk' for all pairs of a block, its atoms can be drawn in order from one visit, and
 one block holds all atoms if they are few enough. Masked data have one visit per atom. A visit makes the
 residuals that it needs from the maps and the atoms as they are then, so nothing has to be kept up to date.
 All statistics here are free of gamma_eps.
@@ -78,9 +78,7 @@ def masked_statistics(
 ) -> MaskedStatistics:
     """Statistics of one atom of one masked shard; ``dictionary`` (K, P) as it is now."""
     size = math.prod(layout.atom_size)
-    result = MaskedStatistics(
-        np.zeros((layout.image_shape[2], size, size)), np.zeros(dictionary.shape[1])
-    )
+    result = MaskedStatistics(np.zeros((layout.image_shape[2], size, size)), np.zeros(dictionary.shape[1]))
     atoms = np.ascontiguousarray(dictionary, shard.values.dtype)
     _masked(shard.values, shard.observed, *shard.maps, atoms, layout.numbers, atom, *result)
     return result
@@ -96,7 +94,8 @@ def _lags(images, start, atom, place, value, dictionary, layout, first, pairs, c
     most = 0
     for n in range(images.shape[0]):
         most = max(most, start[n + 1] - start[n])
-    member, x, y, w = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
+    member, w = np.empty(most, np.int64), np.empty(most)
+    x, y = np.empty(most, np.int64), np.empty(most, np.int64)
     for n in range(images.shape[0]):
         begin, end = start[n], start[n + 1]
         count = 0
@@ -146,9 +145,11 @@ def _masked(images, observed, start, atom, place, value, dictionary, layout, k, 
     for n in range(images.shape[0]):
         begin, end = start[n], start[n + 1]
         users = np.empty(end - begin, np.int64)
+        rows, columns = np.empty(end - begin, np.int64), np.empty(end - begin, np.int64)
         count = 0
         for i in range(begin, end):
             users[count] = i
+            rows[count], columns[count] = place[i] // n_columns, place[i] % n_columns
             count += atom[i] == k
         if count == 0:
             continue
@@ -156,13 +157,13 @@ def _masked(images, observed, start, atom, place, value, dictionary, layout, k, 
         subtract_maps(rest, 0, begin, end, atom, place, value, dictionary, layout)
         seen = observed[n]
         for a in range(count):
-            w, x, y = float(value[users[a]]), np.int64(place[users[a]]) // n_columns, np.int64(place[users[a]]) % n_columns
+            w, x, y = float(value[users[a]]), rows[a], columns[a]
             for i in range(m_x):
                 for j in range(run):
                     if seen[x + i, y * n_channels + j]:
                         correlations[i * run + j] += w * rest[0, x + i, y * n_channels + j]
             for b in range(count):
-                down, across = np.int64(place[users[b]]) // n_columns - x, np.int64(place[users[b]]) % n_columns - y
+                down, across = rows[b] - x, columns[b] - y
                 if abs(down) >= m_x or abs(across) >= m_y:
                     continue
                 both = w * float(value[users[b]])
@@ -172,3 +173,18 @@ def _masked(images, observed, start, atom, place, value, dictionary, layout, k, 
                         for ch in range(n_channels):
                             if seen[x + i, (y + j) * n_channels + ch]:
                                 products[ch, here, there] += both
+
+
+@kernel
+def add_convolved(lags, sign, atom, shape, out):
+    """out[j] += sum_lag r[sign lag] atom[j - lag]."""
+    m_x, m_y, n_channels = shape
+    reach_x, reach_y = lags.shape[0] // 2, lags.shape[1] // 2
+    for i in range(m_x):
+        for down in range(max(-reach_x, i - m_x + 1), min(reach_x, i) + 1):
+            for j in range(m_y):
+                for across in range(max(-reach_y, j - m_y + 1), min(reach_y, j) + 1):
+                    r = lags[reach_x + sign * down, reach_y + sign * across]
+                    to, of = (i * m_y + j) * n_channels, ((i - down) * m_y + j - across) * n_channels
+                    for c in range(n_channels):
+                        out[to + c] += r * atom[of + c]

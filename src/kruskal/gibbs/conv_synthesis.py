@@ -57,7 +57,7 @@ def subtract_atom(rests, n, place, k, amount, dictionary, layout):
 
 @kernel
 def gather_patches(rests, n, first_row, last_row, layout, patches, at):
-    """Rows at, at + 1, .. of ``patches``: the image under the atom, for the places of these rows of the map."""
+    """Rows at, at + 1, .. of ``patches``: the image under the atom, for all places of these map rows."""
     m_x, run, n_channels, _, columns, _, _ = layout
     image = np.uint64(n)
     line = np.uint64(at)

@@ -1,6 +1,6 @@
 r"""Usage of the maps: theta_k, the probabilities that a pooling block of map k is off or on at each cell.
 
-    theta_k = (theta_k0, theta_k1, ..) ~ Dirichlet(b', a'/G, .., a'/G),   G cells,  (a', b') the shapes of (1.14)
+    theta_k = (theta_k0, theta_k1, ..) ~ Dirichlet(b', a'/G, .., a'/G),  G cells, (a', b') shapes of (1.14)
 
 so that a block is on with the beta prior of (0.5); without pooling G = 1 and this is (1.14). Blocks at the
 border of a map may lack cells, and have the same theta, conditioned on the cells that are there. That is as
@@ -30,7 +30,7 @@ class BlockKind(NamedTuple):
 
 
 def block_kinds(layout: Layout) -> list[BlockKind]:
-    """The up to four kinds of blocks of a map: whole, and partial at the right, the bottom and in the corner."""
+    """The up to four kinds of blocks of a map: whole, or partial at the right, the bottom, in the corner."""
     kinds = []
     sides = [_sides(size, step) for size, step in zip(layout.map_shape, layout.pooling)]
     for number_x, size_x in sides[0]:
@@ -43,11 +43,12 @@ def block_kinds(layout: Layout) -> list[BlockKind]:
 
 def _sides(size: int, step: int) -> list[tuple[int, int]]:
     """(number, length) of the whole and the partial pieces of a side."""
-    return [(number, length) for number, length in ((size // step, step), (1, size % step)) if number * length]
+    pieces = ((size // step, step), (1, size % step))
+    return [(number, length) for number, length in pieces if number * length > 0]
 
 
 def refused_counts(
-    log_odds: np.ndarray, kinds: list[BlockKind], n_images: int, random: np.random.Generator
+    log_odds: np.ndarray, kinds: list[BlockKind], n_images: float, random: np.random.Generator
 ) -> np.ndarray:
     """(K, cells) how many draws of partial blocks fell on cells that they lack, given theta."""
     refused = np.zeros(log_odds.shape)
@@ -65,7 +66,7 @@ def refused_counts(
 
 
 def usage_shapes(
-    counts: np.ndarray, refused: np.ndarray, n_blocks: int, prior: UsagePrior
+    counts: np.ndarray, refused: np.ndarray, n_blocks: float, prior: UsagePrior
 ) -> tuple[np.ndarray, np.ndarray]:
     """Shapes of the Dirichlet conditional: of the cells (K, cells) and of off (K, 1).
 
@@ -77,7 +78,7 @@ def usage_shapes(
 
 
 def draw_map_usage(
-    log_odds: np.ndarray, counts: np.ndarray, kinds: list[BlockKind], n_images: int, prior: UsagePrior,
+    log_odds: np.ndarray, counts: np.ndarray, kinds: list[BlockKind], n_images: float, prior: UsagePrior,
     random: np.random.Generator,
 ) -> np.ndarray:  # fmt: skip
     """New log odds (K, cells) given the blocks that are on at each cell."""

@@ -12,7 +12,7 @@ with an exact line search a few of them end at the minimum (Chapelle 2007).
 import numpy as np
 
 from kruskal.gibbs.hinge import dual_of_gaps, primal
-from kruskal.gibbs.svm import ROWS, Features, Prior, combination, decisions
+from kruskal.gibbs.svm import GRAM_ROWS, Features, Prior, combination, decisions
 
 HALVINGS, FLAT = 40, 1e-9
 """Halvings of a step at most; a slope of FLAT times the first is 0, up to rounding."""
@@ -35,8 +35,8 @@ def newton_direction(
         return -gradient / diagonal
     if len(near) >= len(diagonal):
         hessian = np.diag(diagonal)
-        for first in range(0, len(near), ROWS):
-            rows = _rows(values, near[first : first + ROWS])
+        for first in range(0, len(near), GRAM_ROWS):
+            rows = _rows(values, near[first : first + GRAM_ROWS])
             hessian += curvature * (rows.T @ rows)
         return -np.linalg.solve(hessian, gradient)
     if products is None:

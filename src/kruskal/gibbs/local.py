@@ -4,6 +4,7 @@ Items are split into a fixed number of shards that depends on the number of item
 of threads: a shard is the unit of work of every engine, and sums over items are sums over shards in order.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -77,15 +78,18 @@ class Shard:
         return np.diff(self.entry_start)
 
 
-def split(items: Items) -> list[Shard]:
-    """Cut items into shards, with empty codes; a function of the number of items alone."""
+def split(items: Items, address: int = 0) -> list[Shard]:
+    """Cut items into shards, with empty codes; a function of the number of items alone.
+
+    ``address`` is what the first item is addressed by, for items that are some of many.
+    """
     n_shards = max(1, min(_MOST_SHARDS, -(-items.n_items // _ITEMS_PER_SHARD)))
     bounds = np.linspace(0, items.n_items, n_shards + 1).astype(np.int64)
-    return [_shard(items, int(first), int(stop)) for first, stop in pairwise(bounds)]
+    return [_shard(items, int(first), int(stop), address) for first, stop in pairwise(bounds)]
 
 
-def _shard(items: Items, first: int, stop: int) -> Shard:
-    part = items.part(first, stop)
+def _shard(items: Items, begin: int, stop: int, address: int) -> Shard:
+    part, first, stop = items.part(begin, stop), address + begin, address + stop
     codes = Codes.empty(stop - first, items.flat.dtype)
     if items.complete:
         nothing = np.zeros(0, items.flat.dtype)
@@ -116,6 +120,37 @@ def _list_observed(observed, origin, offset, entry):
             if observed[origin[n] + offset[i]]:
                 entry[filled] = i
                 filled += 1
+
+
+def join_codes(parts: Sequence[Codes]) -> Codes:
+    """The codes of consecutive groups of items as one."""
+    before = np.cumsum([0, *(len(part.atom) for part in parts)])
+    start = [part.start[:-1] + shift for part, shift in zip(parts, before)]
+    return Codes(
+        np.concatenate([*start, before[-1:]]),
+        np.concatenate([part.atom for part in parts]),
+        np.concatenate([part.value for part in parts]),
+    )
+
+
+def split_codes(codes: Codes, sizes: Sequence[int]) -> list[Codes]:
+    """The codes of consecutive groups of so many items each: `join_codes` undone."""
+    bounds = np.cumsum([0, *sizes])
+    result = []
+    for first, stop in pairwise(bounds):
+        start = codes.start[first : stop + 1]
+        here = slice(start[0], start[-1])
+        result.append(Codes(start - start[0], codes.atom[here], codes.value[here]))
+    return result
+
+
+def pick_codes(codes: Codes, chosen: np.ndarray) -> Codes:
+    """The codes of the items ``chosen`` (n,) int64, in their order."""
+    lengths = np.diff(codes.start)[chosen]
+    start = np.concatenate([[0], np.cumsum(lengths)])
+    # place of every code: that of its item's first, counted on
+    place = np.repeat(codes.start[chosen] - start[:-1], lengths) + np.arange(start[-1])
+    return Codes(start, codes.atom[place], codes.value[place])
 
 
 def count_codes(codes: Codes, region: np.ndarray, n_regions: int, n_atoms: int) -> np.ndarray:

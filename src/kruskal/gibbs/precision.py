@@ -6,7 +6,7 @@ r"""Precisions: gamma_eps of the noise and gamma_s of the codes.
 gamma_s has the codes with z = 0 integrated out: exact, and it mixes faster than drawing them.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,8 @@ class GammaPrior(NamedTuple):
     rate: float
 
 
-def precision_conditional(count: float, squares: float, prior: GammaPrior) -> tuple[float, float]:
-    """Shape and rate of a precision, given the number and the sum of squares of what it governs."""
+def precision_conditional(count: Any, squares: Any, prior: GammaPrior) -> tuple[Any, Any]:
+    """Shape and rate of a precision (or of many), given the number and sum of squares of what it governs."""
     return prior.shape + 0.5 * count, prior.rate + 0.5 * squares
 
 

@@ -25,13 +25,18 @@ def check_start(name: str) -> str:
     return name
 
 
+def evenly_spread(n_items: int) -> np.ndarray:
+    """Numbers of at most 20,000 of the items: those that a start looks at."""
+    return np.unique(np.linspace(0, n_items - 1, min(n_items, _MOST_ITEMS)).astype(np.int64))
+
+
 def principal_atoms(items: Items, n_atoms: int) -> np.ndarray:
     """Principal directions of the items: (n, P) with n = min(n_atoms, P), scaled by 3 standard deviations.
 
     At most 20,000 items, evenly spread, are used; missing entries take the mean of the observed ones.
     """
     n_entries = len(items.offset)
-    chosen = np.unique(np.linspace(0, items.n_items - 1, min(items.n_items, _MOST_ITEMS)).astype(np.int64))
+    chosen = evenly_spread(items.n_items)
     flat = items.flat
     if not items.complete:
         flat = np.where(items.observed, flat, flat[items.observed].mean(dtype=np.float64).astype(flat.dtype))
@@ -41,11 +46,11 @@ def principal_atoms(items: Items, n_atoms: int) -> np.ndarray:
         moment += matrix.T @ matrix
     moment /= len(chosen)
     n_wanted = min(n_atoms, n_entries)
-    values, vectors = _leading_eigenvectors(moment, n_wanted)
+    values, vectors = leading_eigenvectors(moment, n_wanted)
     return (vectors * (3.0 * np.sqrt(np.maximum(values, 0.0)))).T
 
 
-def _leading_eigenvectors(moment: np.ndarray, n_wanted: int) -> tuple[np.ndarray, np.ndarray]:
+def leading_eigenvectors(moment: np.ndarray, n_wanted: int) -> tuple[np.ndarray, np.ndarray]:
     """Largest eigenvalues, descending, and vectors (P, n) with a sign that does not depend on the solver."""
     n_entries = len(moment)
     if n_entries > _DENSE_LIMIT and n_wanted < n_entries // 2:

@@ -27,6 +27,11 @@ class CompleteStatistics(NamedTuple):
     code_products: np.ndarray
     data_products: np.ndarray
 
+    @classmethod
+    def zero(cls, n_atoms: int, n_entries: int) -> "CompleteStatistics":
+        """Of no items."""
+        return cls(np.zeros((n_atoms, n_atoms)), np.zeros((n_atoms, n_entries)))
+
 
 class BlockStatistics(NamedTuple):
     """Sums over items for atoms first <= k < first + b of a masked sweep.
@@ -35,7 +40,7 @@ class BlockStatistics(NamedTuple):
     ----------
     squares : (b, P) sum_n omega w_k^2
     correlations : (b, P) sum_n omega w_k h_n
-    products : (b, b, P) sum_n omega w_k w_k' for k < k'
+    products : (b (b - 1) / 2, P) sum_n omega w_k w_k' for k < k', in the order of `pair_index`
     """
 
     squares: np.ndarray
@@ -43,33 +48,47 @@ class BlockStatistics(NamedTuple):
     products: np.ndarray
 
 
+class AtomTerms(NamedTuple):
+    """What items say of every atom once and for all: sum omega w x~ and sum omega w^2, both (K, P).
+
+    Times gamma_eps these are p and q of (1.2) and (1.1). ``linear`` holds for the other atoms as they were
+    when it was summed.
+    """
+
+    linear: np.ndarray
+    quadratic: np.ndarray
+
+    @classmethod
+    def zero(cls, n_atoms: int, n_entries: int) -> "AtomTerms":
+        """Of no items."""
+        return cls(np.zeros((n_atoms, n_entries)), np.zeros((n_atoms, n_entries)))
+
+
 def complete_statistics(shard: Shard, n_atoms: int) -> CompleteStatistics:
     """C and B of one shard of complete data."""
-    products = np.zeros((n_atoms, n_atoms))
-    data = np.zeros((n_atoms, len(shard.items.offset)))
     items = shard.items
-    _complete(items.flat, items.origin, items.offset, *shard.codes, products, data)
-    return CompleteStatistics(products, data)
+    result = CompleteStatistics.zero(n_atoms, len(items.offset))
+    _complete(items.flat, items.origin, items.offset, *shard.codes, *result)
+    return result
 
 
 @kernel
 def _complete(flat, origin, offset, start, atom, value, products, data):
     n_entries = offset.shape[0]
-    item = np.empty(n_entries, flat.dtype)
+    item = np.empty(n_entries)
     for n in range(origin.shape[0]):
+        base = np.uint64(origin[n])
         for i in range(n_entries):
-            item[i] = flat[origin[n] + offset[i]]
+            item[i] = flat[base + np.uint64(offset[i])]
         for c in range(start[n], start[n + 1]):
-            w = float(value[c])
-            row = data[atom[c]]
+            k, w = np.uint64(atom[c]), float(value[c])
             for i in range(n_entries):
-                row[i] += w * item[i]
-            line = products[atom[c]]
+                data[k, i] += w * item[i]
             for other in range(c, start[n + 1]):  # upper triangle: atoms of an item are in order
-                line[atom[other]] += w * value[other]
-    for k in range(products.shape[0]):
-        for j in range(k):
-            products[k, j] = products[j, k]
+                products[k, np.uint64(atom[other])] += w * float(value[other])
+    for row in range(products.shape[0]):
+        for column in range(row):
+            products[row, column] = products[column, row]
 
 
 def block_size(n_atoms: int, n_shards: int, n_codes: int, observed_share: float) -> int:
@@ -94,21 +113,23 @@ def block_statistics(
     if first == 0:
         shard.cursor = shard.codes.start[:-1].copy()
     n_entries = len(shard.items.offset)
+    # not zeros: these would be written by one thread at a time
     result = BlockStatistics(
-        np.zeros((size, n_entries)), np.zeros((size, n_entries)), np.zeros((size, size, n_entries))
+        np.empty((size, n_entries)),
+        np.empty((size, n_entries)),
+        np.empty((size * (size - 1) // 2, n_entries)),
     )
     _block(
-        shard.entry_start,
-        shard.entry,
-        shard.residual,
-        *shard.codes,
-        first,
-        previous,
-        change,
-        shard.cursor,
+        shard.entry_start, shard.entry, shard.residual, *shard.codes, first, previous, change, shard.cursor,
         *result,
-    )
+    )  # fmt: skip
     return result
+
+
+@kernel
+def pair_index(k, other, size):
+    """Place of the pair k < other among all pairs of ``size`` atoms."""
+    return k * (2 * size - k - 1) // 2 + other - k - 1
 
 
 @kernel
@@ -116,34 +137,36 @@ def _block(
     entry_start, entry, residual, start, atom, value, first, previous, change, cursor,
     squares, correlations, products,
 ):  # fmt: skip
-    stop = first + squares.shape[0]
+    size = squares.shape[0]
+    stop = first + size
+    squares[:] = 0.0
+    correlations[:] = 0.0
+    products[:] = 0.0
     for n in range(start.shape[0] - 1):
         end = start[n + 1]
         c = cursor[n]
         if c == end or atom[c] >= stop:
             continue
-        here = entry[entry_start[n] : entry_start[n + 1]]
-        rest = residual[entry_start[n] : entry_start[n + 1]]
+        begin, n_seen = np.uint64(entry_start[n]), entry_start[n + 1] - entry_start[n]
         while c < end and atom[c] < first:
-            delta = change[atom[c] - previous]
-            w = value[c]
-            for j in range(here.shape[0]):
-                rest[j] -= w * delta[here[j]]
+            k, w = np.uint64(atom[c] - previous), value[c]
+            for j in range(n_seen):
+                at = begin + np.uint64(j)
+                residual[at] -= w * change[k, entry[at]]
             c += 1
         cursor[n] = c
         while c < end and atom[c] < stop:
-            k = atom[c] - first
-            w = float(value[c])
-            square, correlation = squares[k], correlations[k]
-            for j in range(here.shape[0]):
-                square[here[j]] += w * w
-                correlation[here[j]] += w * rest[j]
+            k, w = np.uint64(atom[c] - first), float(value[c])
+            for j in range(n_seen):
+                at = begin + np.uint64(j)
+                squares[k, entry[at]] += w * w
+                correlations[k, entry[at]] += w * residual[at]
             other = c + 1
             while other < end and atom[other] < stop:
-                both = w * value[other]
-                product = products[k, atom[other] - first]
-                for j in range(here.shape[0]):
-                    product[here[j]] += both
+                both = w * float(value[other])
+                pair = np.uint64(pair_index(np.int64(k), np.int64(atom[other]) - first, size))
+                for j in range(n_seen):
+                    products[pair, entry[begin + np.uint64(j)]] += both
                 other += 1
             c += 1
 

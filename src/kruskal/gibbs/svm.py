@@ -36,8 +36,9 @@ LARGEST_INVERSE_SCALE = 1e10
 a normal below 1e-5."""
 TINY = 1e-11
 """What is added to the diagonal of X X^T, relative to its mean, before it is factorised."""
-ROWS = 4096
-"""Items that are converted to float64 at a time."""
+ROWS, GRAM_ROWS = 256, 2048
+"""Items at a time: in products with a vector, so that what is converted to float64 stays in the cache, and in
+the sums of their outer products."""
 
 
 class Prior(NamedTuple):
@@ -126,11 +127,11 @@ def weights_conditional(
     """Q (d + 1, d + 1) and h (d + 1,) of (6.4)."""
     n_features = values.shape[1]
     precision = np.diag(prior.diagonal(n_features))
-    scaled = np.empty((min(ROWS, len(values)), n_features + 1))
-    for first in range(0, len(values), ROWS):
-        root = cost * np.sqrt(inverse_scales[first : first + ROWS])
+    scaled = np.empty((min(GRAM_ROWS, len(values)), n_features + 1))
+    for first in range(0, len(values), GRAM_ROWS):
+        root = cost * np.sqrt(inverse_scales[first : first + GRAM_ROWS])
         rows = scaled[: len(root)]
-        np.multiply(values[first : first + ROWS], root[:, None], out=rows[:, :-1])
+        np.multiply(values[first : first + GRAM_ROWS], root[:, None], out=rows[:, :-1])
         rows[:, -1] = root
         precision += rows.T @ rows
     return precision, combination(values, cost * signs * (1.0 + cost * inverse_scales))

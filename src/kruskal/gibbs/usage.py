@@ -51,7 +51,7 @@ class Usage(NamedTuple):
     concentration: float
 
 
-def usage_conditional(counts: np.ndarray, n_items: int, prior: UsagePrior) -> tuple[np.ndarray, np.ndarray]:
+def usage_conditional(counts: np.ndarray, n_items: float, prior: UsagePrior) -> tuple[np.ndarray, np.ndarray]:
     """Shapes (K,), (K,) of the beta conditional, given counts_k = sum_n z_kn."""
     used, unused = prior.shapes(len(counts))
     return used + counts, unused + (n_items - counts)
@@ -67,7 +67,7 @@ def draw_usage(
     """
     if shared or len(sizes) == 1:
         total = counts.sum(axis=0)
-        log_odds = draw_beta_log_odds(*usage_conditional(total, int(sizes.sum()), prior), random)
+        log_odds = draw_beta_log_odds(*usage_conditional(total, sizes.sum(), prior), random)
         mean = np.clip(expit(log_odds), 1e-9, 1.0 - 1e-9)
         return Usage(np.tile(log_odds, (len(sizes), 1)), mean, usage.concentration)
     mean, concentration = usage.mean, usage.concentration
@@ -151,7 +151,12 @@ def _region_log_likelihood(mean, concentration, counts, sizes, out):
 
 @kernel
 def log_rising(a, n):
-    """log Gamma(a + n) / Gamma(a): a short product, or Stirling's series when n is large."""
+    """log Gamma(a + n) / Gamma(a): a short product, or Stirling's series when n is large.
+
+    Counts of items that are partly forgotten are not whole.
+    """
+    if n != np.floor(n):
+        return math.lgamma(a + n) - math.lgamma(a)
     product, start = 1.0, a
     factors = 0
     while factors < n and (start < _STIRLING or n < 8):

@@ -9,110 +9,33 @@ the shards. A model knows what is drawn, never where the data live.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
-from kruskal.gibbs.atoms import AtomNoise, AtomOptions, AtomState, draw_atoms_block, draw_atoms_complete
-from kruskal.gibbs.codes import CodeDraw, CodeModel, code_model, draw_codes
-from kruskal.gibbs.local import Codes, Shard
+from kruskal.gibbs.atoms import AtomNoise, AtomOptions, AtomState
+from kruskal.gibbs.codes import CodeDraw, CodeModel, atom_products, code_model, draw_codes
+from kruskal.gibbs.expected import expect_items
 from kruskal.gibbs.precision import GammaPrior, draw_precision
 from kruskal.gibbs.slabs import draw_slabs
-from kruskal.gibbs.statistics import block_size, block_statistics, complete_statistics, sum_in_order
+from kruskal.gibbs.statistics import sum_in_order
+from kruskal.gibbs.surrogate import Rest, Sums, added
 from kruskal.gibbs.usage import CONCENTRATION_PRIOR, Usage, UsagePrior, draw_usage
-from kruskal.patches import Items
+from kruskal.models.dictionary import draw_dictionary
+from kruskal.models.protocol import Engine, Global, SweepReport
+from kruskal.patches import Items, Slab
 from kruskal.random import Stream, generator
 from kruskal.tensor import entry_rows
 
-T = TypeVar("T")
 VAGUE = GammaPrior(1e-6, 1e-6)
-
-
-class Global(NamedTuple):
-    """The state that exists once. Models with Gaussian atoms have R = 0.
-
-    Attributes
-    ----------
-    dictionary : (K, P) atoms d_k
-    weights : (K, R) lambda;  factors : (K, sum m_t, R) u;  log_delta : (K, R);  alpha : float
-    log_odds : (G, K) logit pi of each region;  usage_mean : (K,) eta;  concentration : h
-    code_precision : gamma_s;  noise_precision : gamma_eps
-    """
-
-    dictionary: np.ndarray
-    weights: np.ndarray
-    factors: np.ndarray
-    log_delta: np.ndarray
-    alpha: float
-    log_odds: np.ndarray
-    usage_mean: np.ndarray
-    concentration: float
-    code_precision: float
-    noise_precision: float
-
-
-class SweepReport(NamedTuple):
-    """What a sweep tells of itself."""
-
-    counts: np.ndarray  # (K,) items that use each atom
-    residual_squares: float
-    active_per_item: float
-
-
-class Engine(Protocol):
-    """Who runs it: holds the shards and applies a function to each of them, results in order."""
-
-    n_items: int
-    n_observed: int
-    region_sizes: np.ndarray  # (G,) int64, items of each region
-    complete: bool
-    dtype: np.dtype
-    n_shards: int
-
-    def map(self, function: Callable[[Shard], T]) -> list[T]:
-        """``function`` of every shard, in the order of the shards."""
-        ...
-
-    def put_codes(self, codes: Sequence[Codes]) -> None:
-        """Replace the codes of every shard."""
-        ...
-
-    def drain(self) -> None:
-        """Wait until nothing works on a shard any more, after `map` was interrupted."""
-        ...
-
-
-class Model(Protocol):
-    """What an engine needs of a model."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of one item."""
-        ...
-
-    @property
-    def n_atoms(self) -> int:
-        """Number of atoms K."""
-        ...
-
-    def start(self, name: str, items: Items, seed: int) -> Global:
-        """The global state in which a chain begins."""
-        ...
-
-    def sweep(self, state: Global, engine: Engine, seed: int, number: int) -> tuple[Global, SweepReport]:
-        """One sweep over local and global state; ``number`` counts from 1 and addresses the randomness."""
-        ...
-
-    def ranks(self, state: Global, tolerance: float = 0.01) -> np.ndarray:
-        """(K,) rank of every atom at a relative tolerance."""
-        ...
+FIRST_NOISE_PRECISION = 100.0  # noise a tenth of the range of the data
 
 
 @dataclass(frozen=True, kw_only=True)
-class FactorModel:
+class FactorModel(ABC):
     """Sparse sums of atoms with spike-slab codes; subclasses say what an atom is.
 
     Parameters
@@ -124,6 +47,7 @@ class FactorModel:
     delay : sweeps in which all regions share one usage, and shrinkage is not learned
     collapsed : draw z with s integrated out (default), or the paper's uncollapsed form
     joint : after that, draw the s of all atoms in use of an item anew, jointly
+    fixed_atoms : keep the atoms and what governs them as they are
     """
 
     shape: tuple[int, ...]
@@ -135,13 +59,43 @@ class FactorModel:
     delay: int = 5
     collapsed: bool = True
     joint: bool = True
+    fixed_atoms: bool = False
     rows: np.ndarray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", entry_rows(self.shape))
 
-    def sweep(self, state: Global, engine: Engine, seed: int, number: int) -> tuple[Global, SweepReport]:
-        """One exact Gibbs sweep."""
+    @abstractmethod
+    def start(self, name: str, items: Items, seed: int) -> Global:
+        """The global state in which a chain begins."""
+
+    @abstractmethod
+    def ranks(self, state: Global, tolerance: float = 0.01) -> np.ndarray:
+        """(K,) rank of every atom at a relative tolerance."""
+
+    def sweep(
+        self, state: Global, engine: Engine, seed: int, number: int,
+        rest: Rest | None = None, with_atoms: bool = True,
+    ) -> tuple[Global, SweepReport]:  # fmt: skip
+        """One sweep: exact Gibbs if there are no other items, or if the ``rest`` says what they would.
+
+        ``with_atoms`` False leaves the atoms as they are.
+        """
+        if rest is None:
+            rest = Rest.nothing(len(engine.region_sizes), *state.dictionary.shape)
+        drawn = self.draw_local(state, engine, seed, number)
+        own = Sums(engine.region_sizes, engine.n_observed, *drawn)
+        state = self.draw_scalars(state, added(own, rest.sums), seed, number)
+        if not self.fixed_atoms:
+            if with_atoms:
+                state = self.draw_atoms(state, drawn, engine, seed, number, rest)
+            state = self.draw_atom_prior(state, seed, number)
+        counts = drawn.counts.sum(axis=0)
+        active = float(counts.sum()) / engine.n_items
+        return state, SweepReport(counts, drawn.residual_squares, active, own, rest.pairs)
+
+    def draw_local(self, state: Global, engine: Engine, seed: int, number: int) -> CodeDraw:
+        """The codes of every item, then its slabs."""
         codes = code_model(
             state.dictionary,
             state.log_odds,
@@ -153,13 +107,31 @@ class FactorModel:
         drawn = sum_in_order(
             engine.map(partial(draw_codes, model=codes, seed=seed, sweep=number, collapsed=self.collapsed))
         )
-        if self.joint:
-            drawn = self.draw_slabs(drawn, codes, engine, seed, number)
-        state = self.draw_scalars(state, drawn, engine, seed, number)
-        state = self.draw_atoms(state, drawn, engine, seed, number)
-        state = self.draw_atom_prior(state, seed, number)
-        counts = drawn.counts.sum(axis=0)
-        return state, SweepReport(counts, drawn.residual_squares, float(counts.sum()) / engine.n_items)
+        return self.draw_slabs(drawn, codes, engine, seed, number) if self.joint else drawn
+
+    def expect(self, state: Global, engine: Engine) -> list[Slab]:
+        """The expected items given which atoms they use, summed where they overlap."""
+        dictionary = state.dictionary.astype(engine.dtype)
+        return engine.map(
+            partial(
+                expect_items, dictionary=dictionary, products=atom_products(dictionary, engine.complete),
+                code_precision=state.code_precision, noise_precision=state.noise_precision,
+            )
+        )  # fmt: skip
+
+    def watched(self, state: Global, report: SweepReport) -> dict[str, float]:
+        """What the trace holds of a sweep."""
+        return {
+            "noise_std": state.noise_precision**-0.5,
+            "code_std": state.code_precision**-0.5,
+            "active_per_item": report.active_per_item,
+            "atoms_used": float((report.counts > 0).sum()),
+            "alpha": float(state.alpha),
+        }
+
+    def atoms(self, state: Global) -> np.ndarray:
+        """(K, m_1, .., m_T) the dictionary."""
+        return state.dictionary.reshape(-1, *self.shape)
 
     def draw_slabs(
         self, drawn: CodeDraw, codes: CodeModel, engine: Engine, seed: int, number: int
@@ -168,27 +140,29 @@ class FactorModel:
         parts = sum_in_order(engine.map(partial(draw_slabs, model=codes, seed=seed, sweep=number)))
         return CodeDraw(drawn.counts, parts.squares, parts.residual_squares)
 
-    def draw_scalars(self, state: Global, drawn: CodeDraw, engine: Engine, seed: int, number: int) -> Global:
+    def draw_scalars(self, state: Global, sums: Sums, seed: int, number: int) -> Global:
         """pi, gamma_s and gamma_eps."""
         usage = draw_usage(
-            Usage(state.log_odds, state.usage_mean, state.concentration), drawn.counts, engine.region_sizes,
+            Usage(state.log_odds, state.usage_mean, state.concentration), sums.counts, sums.region_sizes,
             self.usage_prior, self.concentration_prior, number <= self.delay,
             generator(seed, Stream.USAGE, number),
         )  # fmt: skip
         return state._replace(
             log_odds=usage.log_odds, usage_mean=usage.mean, concentration=usage.concentration,
             code_precision=draw_precision(
-                drawn.counts.sum(), drawn.squares.sum(), self.code_prior,
+                sums.counts.sum(), sums.squares.sum(), self.code_prior,
                 generator(seed, Stream.CODE_PRECISION, number),
             ),
             noise_precision=draw_precision(
-                engine.n_observed, drawn.residual_squares, self.noise_prior,
+                sums.n_observed, sums.residual_squares, self.noise_prior,
                 generator(seed, Stream.NOISE_PRECISION, number),
             ),
         )  # fmt: skip
 
-    def draw_atoms(self, state: Global, drawn: CodeDraw, engine: Engine, seed: int, number: int) -> Global:
-        """All atoms in order, from the statistics of the shards."""
+    def draw_atoms(
+        self, state: Global, drawn: CodeDraw, engine: Engine, seed: int, number: int, rest: Rest
+    ) -> Global:
+        """All atoms in order, from the statistics of the shards and of the rest, which is used up."""
         atoms = self.atom_state(state)
         rank = atoms.weights.shape[1]
         n_coefficients = atoms.factors[0].size if rank else atoms.dictionary.shape[1]
@@ -196,22 +170,9 @@ class FactorModel:
             generator(seed, Stream.ATOMS, number).standard_normal((self.n_atoms, n_coefficients)),
             generator(seed, Stream.ATOM_WEIGHTS, number).standard_normal((self.n_atoms, rank)),
         )
-        options = self.atom_options()
-        if engine.complete:
-            statistics = sum_in_order(engine.map(partial(complete_statistics, n_atoms=self.n_atoms)))
-            draw_atoms_complete(atoms, statistics, state.noise_precision, noise, options)
-        else:
-            share = engine.n_observed / (engine.n_items * atoms.dictionary.shape[1])
-            size = block_size(self.n_atoms, engine.n_shards, int(drawn.counts.sum()), share)
-            change = np.zeros((0, atoms.dictionary.shape[1]))
-            for first in range(0, self.n_atoms, size):
-                width = min(size, self.n_atoms - first)
-                visit = partial(
-                    block_statistics, first=first, size=width, previous=first - size, change=change
-                )
-                block = sum_in_order(engine.map(visit))
-                change = draw_atoms_block(atoms, first, block, state.noise_precision, noise, options)
-                change = change.astype(engine.dtype)
+        draw_dictionary(
+            atoms, engine, int(drawn.counts.sum()), rest, state.noise_precision, noise, self.atom_options()
+        )
         return state._replace(dictionary=atoms.dictionary, weights=atoms.weights, factors=atoms.factors)
 
     def atom_state(self, state: Global) -> AtomState:
@@ -236,7 +197,7 @@ class FactorModel:
         return Global(
             dictionary, log_odds=np.full((items.n_regions, n_atoms), math.log(usage / (1.0 - usage))),
             usage_mean=np.full(n_atoms, usage), concentration=prior.shape / prior.rate,
-            code_precision=1.0, noise_precision=100.0, **values,
+            code_precision=1.0, noise_precision=FIRST_NOISE_PRECISION, **values,
         )  # fmt: skip
 
     def draw_atom_prior(self, state: Global, seed: int, number: int) -> Global:

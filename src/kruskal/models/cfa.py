@@ -43,7 +43,7 @@ class CKFA(ConvModel):
 
     Parameters
     ----------
-    rank : number of Kruskal terms R an atom may have
+    rank : number of Kruskal terms R an atom may have, at least 1
     alpha_mode : ``sample``, ``map`` or ``fixed``;  alpha_start : its first value
     alpha_prior : (a, b)
     moves : whether to make the scale and swap moves between factors and weights
@@ -51,7 +51,7 @@ class CKFA(ConvModel):
     See `ConvModel` for the others.
     """
 
-    rank: int
+    rank: int = 1
     alpha_mode: str = "sample"
     alpha_start: float = 10.0
     alpha_prior: AlphaPrior = PAPER_ALPHA
@@ -80,8 +80,9 @@ class CKFA(ConvModel):
     def draw_atom_prior(self, state: ConvGlobal, seed: int, number: int) -> ConvGlobal:
         """Swap and scale moves inside the atoms, then delta and alpha."""
         return draw_kruskal_prior(
-            state, self.shape, self.alpha_mode, self.alpha_prior, self.moves, number > self.delay, seed, number
-        )
+            state, self.shape, self.alpha_mode, self.alpha_prior, self.moves, number > self.delay, seed,
+            number,
+        )  # fmt: skip
 
     def ranks(self, state: ConvGlobal, tolerance: float = 0.01) -> np.ndarray:
         """(K,) rank of every atom at a relative tolerance."""

@@ -8,70 +8,32 @@ and touches images only through ``engine.map``.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
 from kruskal.errors import InputError
 from kruskal.gibbs.atoms import AtomNoise
 from kruskal.gibbs.conv_atoms import ConvAtoms, draw_atom_masked, draw_atoms_lags
-from kruskal.gibbs.conv_local import ImageShard, Layout
-from kruskal.gibbs.conv_maps import MapDraw, draw_maps, map_model, tile_rows_for
+from kruskal.gibbs.conv_local import Layout
+from kruskal.gibbs.conv_maps import (
+    MapDraw,
+    draw_maps,
+    map_model,
+    relocate_codes,
+    relocation_model,
+    tile_rows_for,
+)
 from kruskal.gibbs.conv_statistics import lag_block_size, lag_statistics, masked_statistics
 from kruskal.gibbs.conv_usage import BlockKind, block_kinds, draw_map_usage
 from kruskal.gibbs.precision import GammaPrior, draw_precision
 from kruskal.gibbs.statistics import sum_in_order
 from kruskal.gibbs.usage import UsagePrior
 from kruskal.models.base import VAGUE
+from kruskal.models.conv_state import ConvGlobal, ConvReport, ImageEngine
 from kruskal.random import Stream, generator
-
-T = TypeVar("T")
-
-
-class ConvGlobal(NamedTuple):
-    """The state that exists once. CFA has R = 0.
-
-    Attributes
-    ----------
-    dictionary : (K, P) atoms, P = m_x m_y C
-    weights : (K, R) lambda;  factors : (K, m_x + m_y + C, R) u;  log_delta : (K, R);  alpha : float
-    log_odds : (K, cells) log theta_g / theta_0 of the cells of a pooling block
-    code_precision : gamma_s;  noise_precision : gamma_eps
-    """
-
-    dictionary: np.ndarray
-    weights: np.ndarray
-    factors: np.ndarray
-    log_delta: np.ndarray
-    alpha: float
-    log_odds: np.ndarray
-    code_precision: float
-    noise_precision: float
-
-
-class ConvReport(NamedTuple):
-    """What a sweep tells of itself."""
-
-    counts: np.ndarray  # (K, cells) non-zeros of each atom by their cell
-    residual_squares: float
-    active_per_image: float
-
-
-class ImageEngine(Protocol):
-    """Who runs it: holds the shards and applies a function to each of them, results in order."""
-
-    n_images: int
-    n_observed: int
-    complete: bool
-    dtype: np.dtype
-    n_shards: int
-
-    def map(self, function: Callable[[ImageShard], T]) -> list[T]:
-        """``function`` of every shard, in the order of the shards."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,24 +43,30 @@ class ConvModel:
     Parameters
     ----------
     image_shape : (M_x, M_y, C);  atom_size : (m_x, m_y);  n_atoms : K
+    rank : number of Kruskal terms R an atom may have; 0 for Gaussian atoms
     usage_prior : (a_pi, b_pi) of the share of the blocks that are on, see `kruskal.gibbs.conv_usage`
     pooling : (p_x, p_y), blocks of a map with at most one non-zero
     nonnegative : whether slabs are cut off at 0
     code_prior : (e, f);  noise_prior : (c, d)
     noise_precision : a fixed gamma_eps, or None to learn it
     delay : sweeps in which shrinkage is not learned
+    scan : sweeps after which the grid of places that are visited becomes twice as fine; 0: all from the start
+    relocate : whether non-zeros also move to places nearby (maps without pooling and of at least 4x4 places)
     """
 
     image_shape: tuple[int, int, int]
     atom_size: tuple[int, int]
     n_atoms: int
     usage_prior: UsagePrior
+    rank: int = 0
     pooling: tuple[int, int] = (1, 1)
     nonnegative: bool = False
     code_prior: GammaPrior = VAGUE
     noise_prior: GammaPrior = VAGUE
     noise_precision: float | None = None
     delay: int = 5
+    scan: int = 3
+    relocate: bool = True
     layout: Layout = field(init=False, repr=False, compare=False)
     kinds: list[BlockKind] = field(init=False, repr=False, compare=False)
 
@@ -117,12 +85,17 @@ class ConvModel:
         """Shape of one atom (m_x, m_y, C)."""
         return self.layout.atom_shape
 
+    @property
+    def n_coefficients(self) -> int:
+        """Numbers that are drawn for one atom, without its weights: P for Gaussian atoms."""
+        return sum(self.shape) * self.rank if self.rank else math.prod(self.shape)
+
     def sweep(
         self, state: ConvGlobal, engine: ImageEngine, seed: int, number: int
     ) -> tuple[ConvGlobal, ConvReport]:
         """One exact Gibbs sweep; ``number`` counts from 1 and addresses the randomness."""
         drawn = self.draw_maps(state, engine, seed, number)
-        state = self.draw_scalars(state, drawn, engine, seed, number)
+        state = self.draw_scalars(state, drawn, engine.n_images, engine.n_observed, seed, number)
         state = self.draw_atoms(state, engine, seed, number)
         state = self.draw_atom_prior(state, seed, number)
         return state, self.report(drawn, engine)
@@ -131,28 +104,56 @@ class ConvModel:
         """What is told of a draw of the maps."""
         return ConvReport(drawn.counts, drawn.residual_squares, float(drawn.counts.sum()) / engine.n_images)
 
-    def draw_maps(self, state: ConvGlobal, engine: ImageEngine, seed: int, number: int) -> MapDraw:
-        """All maps given everything else; nothing but the maps of the shards changes."""
-        changes = sum(engine.map(_n_codes)) / engine.n_images
+    def draw_maps(
+        self,
+        state: ConvGlobal,
+        engine: ImageEngine,
+        seed: int,
+        number: int,
+        step: tuple[int, int] | None = None,
+    ) -> MapDraw:
+        """All maps given everything else; nothing but the maps of the shards changes.
+
+        ``step`` as in `scan_step`, by default that of sweep ``number``.
+        """
         model = map_model(
             state.dictionary, state.log_odds, state.code_precision, state.noise_precision, self.nonnegative,
-            self.layout, engine.dtype, engine.complete, tile_rows_for(self.layout, self.n_atoms, changes),
+            self.layout, engine.dtype, engine.complete, tile_rows_for(self.layout),
+            step or self.scan_step(number),
         )  # fmt: skip
-        return sum_in_order(engine.map(partial(draw_maps, model=model, seed=seed, sweep=number)))
+        drawn = sum_in_order(engine.map(partial(draw_maps, model=model, seed=seed, sweep=number)))
+        if self.relocate and self.layout.n_cells == 1 and min(self.layout.map_shape) >= 4:
+            side = 2 + number % 3  # windows of other sizes have other borders
+            moving, windows = relocation_model(model, self.layout, (side, side))
+            visit = partial(relocate_codes, model=moving, windows=windows, seed=seed, sweep=number)
+            drawn = MapDraw(drawn.counts, *sum_in_order(engine.map(visit)))
+        return drawn
+
+    def scan_step(self, number: int) -> tuple[int, int]:
+        """Which blocks a sweep visits: every one, and at first only some, as long as atoms do not overlap.
+
+        From nothing, a scan over all places explains an image by slivers of atoms at neighbouring places,
+        and takes long to leave that. Any such scan leaves the posterior invariant.
+        """
+        if self.scan == 0:
+            return 1, 1
+        halvings = (number - 1) // self.scan
+        (m_x, m_y), (p_x, p_y) = self.atom_size, self.pooling
+        return max(1, (m_x // p_x) >> halvings), max(1, (m_y // p_y) >> halvings)
 
     def draw_scalars(
-        self, state: ConvGlobal, drawn: MapDraw, engine: ImageEngine, seed: int, number: int
+        self, state: ConvGlobal, drawn: MapDraw, n_images: float, n_observed: float, seed: int, number: int
     ) -> ConvGlobal:
-        """theta, gamma_s and gamma_eps."""
+        """theta, gamma_s and gamma_eps, given sums over this many images and observed entries."""
         noise_precision = self.noise_precision
         if noise_precision is None:
             noise_precision = draw_precision(
-                engine.n_observed, drawn.residual_squares, self.noise_prior,
+                n_observed, drawn.residual_squares, self.noise_prior,
                 generator(seed, Stream.NOISE_PRECISION, number),
             )  # fmt: skip
         return state._replace(
             log_odds=draw_map_usage(
-                state.log_odds, drawn.counts, self.kinds, engine.n_images, self.usage_prior,
+                state.log_odds, drawn.counts, self.kinds, n_images, self.usage_prior,
                 generator(seed, Stream.USAGE, number),
             ),
             code_precision=draw_precision(
@@ -164,31 +165,37 @@ class ConvModel:
 
     def draw_atoms(self, state: ConvGlobal, engine: ImageEngine, seed: int, number: int) -> ConvGlobal:
         """All atoms in order, from the statistics of the shards."""
-        atoms = ConvAtoms(
-            state.dictionary.copy(), state.weights.copy(), state.factors.copy(),
-            np.cumsum(state.log_delta, axis=1), self.shape,
-        )  # fmt: skip
-        rank = atoms.weights.shape[1]
-        n_coefficients = atoms.factors[0].size if rank else atoms.dictionary.shape[1]
-        noise = AtomNoise(
-            generator(seed, Stream.ATOMS, number).standard_normal((self.n_atoms, n_coefficients)),
-            generator(seed, Stream.ATOM_WEIGHTS, number).standard_normal((self.n_atoms, rank)),
-        )
+        atoms, noise = self.atoms_of(state), self.atom_noise(seed, number)
         visit: Any = partial(masked_statistics, dictionary=atoms.dictionary, layout=self.layout)
         if not engine.complete:
             for k in range(self.n_atoms):
                 masked = sum_in_order(engine.map(partial(visit, atom=k)))
                 draw_atom_masked(atoms, k, masked, state.noise_precision, noise)
-            return self._with_atoms(state, atoms)
+            return self.with_atoms(state, atoms)
         visit = partial(lag_statistics, dictionary=atoms.dictionary, layout=self.layout)
         size = lag_block_size(self.layout, self.n_atoms, engine.n_shards)
         for first in range(0, self.n_atoms, size):
             width = min(size, self.n_atoms - first)
             lags = sum_in_order(engine.map(partial(visit, first=first, size=width)))
             draw_atoms_lags(atoms, first, lags, state.noise_precision, noise)
-        return self._with_atoms(state, atoms)
+        return self.with_atoms(state, atoms)
 
-    def _with_atoms(self, state: ConvGlobal, atoms: ConvAtoms) -> ConvGlobal:
+    def atoms_of(self, state: ConvGlobal) -> ConvAtoms:
+        """Copies of the atoms' arrays, as the draw changes them in place."""
+        return ConvAtoms(
+            state.dictionary.copy(), state.weights.copy(), state.factors.copy(),
+            np.cumsum(state.log_delta, axis=1), self.shape,
+        )  # fmt: skip
+
+    def atom_noise(self, seed: int, number: int) -> AtomNoise:
+        """The normals of one draw of all atoms."""
+        return AtomNoise(
+            generator(seed, Stream.ATOMS, number).standard_normal((self.n_atoms, self.n_coefficients)),
+            generator(seed, Stream.ATOM_WEIGHTS, number).standard_normal((self.n_atoms, self.rank)),
+        )
+
+    def with_atoms(self, state: ConvGlobal, atoms: ConvAtoms) -> ConvGlobal:
+        """The state with other atoms."""
         return state._replace(dictionary=atoms.dictionary, weights=atoms.weights, factors=atoms.factors)
 
     def initial(self, dictionary: np.ndarray, **atoms: Any) -> ConvGlobal:
@@ -206,7 +213,3 @@ class ConvModel:
     def draw_atom_prior(self, state: ConvGlobal, seed: int, number: int) -> ConvGlobal:
         """Draw what governs the atoms; nothing for fixed priors."""
         return state
-
-
-def _n_codes(shard: ImageShard) -> int:
-    return len(shard.maps.atom)

@@ -67,8 +67,9 @@ class KFA(FactorModel):
         if self.fixed_weights:
             return state
         return draw_kruskal_prior(
-            state, self.shape, self.alpha_mode, self.alpha_prior, self.moves, number > self.delay, seed, number
-        )
+            state, self.shape, self.alpha_mode, self.alpha_prior, self.moves, number > self.delay, seed,
+            number,
+        )  # fmt: skip
 
     def ranks(self, state: Global, tolerance: float = 0.01) -> np.ndarray:
         """(K,) rank of every atom at a relative tolerance."""

@@ -1,4 +1,4 @@
-"""What governs Kruskal atoms, drawn given their weights and factors: the same for all models that have them."""
+"""What governs Kruskal atoms, drawn given their weights and factors: the same for all such models."""
 
 from typing import Any, TypeVar
 

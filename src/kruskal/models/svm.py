@@ -38,10 +38,6 @@ class SVM:
     bias_precision: float = 0.01
     precision_prior: GammaPrior | None = None
 
-    def start(self, n_features: int) -> SVMState:
-        """Where a chain begins: the prior mean."""
-        return SVMState(np.zeros(n_features + 1), self.precision)
-
     def sweep(
         self,
         state: SVMState,

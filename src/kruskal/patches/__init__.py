@@ -1,6 +1,21 @@
 """A grid of items of any order over an array: where they lie, and how to put them back together."""
 
-from kruskal.patches.assemble import RunningMoments, Slab
+from kruskal.patches.assemble import PartialDraw, RunningMoments, Slab
+from kruskal.patches.blocks import Blocks, Part, choose_block
 from kruskal.patches.grid import Grid, Items, cut
+from kruskal.patches.several import cut_together, lay_together, together_shape
 
-__all__ = ["Grid", "Items", "RunningMoments", "Slab", "cut"]
+__all__ = [
+    "Blocks",
+    "Grid",
+    "Items",
+    "Part",
+    "PartialDraw",
+    "RunningMoments",
+    "Slab",
+    "choose_block",
+    "cut",
+    "cut_together",
+    "lay_together",
+    "together_shape",
+]

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kruskal.kernel import kernel
+
 OPINION_SHARE = 0.4
 """How much of the spread of overlapping items counts as uncertainty of their average."""
 
@@ -25,6 +27,30 @@ class Slab(NamedTuple):
     weight: np.ndarray
     total: np.ndarray
     square: np.ndarray
+
+
+@dataclass(frozen=True)
+class PartialDraw:
+    """One draw of the array that comes together batch by batch: sums as in `Slab` over the items so far."""
+
+    weight: np.ndarray
+    total: np.ndarray
+    square: np.ndarray
+
+    @classmethod
+    def zero(cls, size: int) -> "PartialDraw":
+        """No item yet, for an array of ``size`` entries."""
+        return cls(np.zeros(size), np.zeros(size), np.zeros(size))
+
+    def with_slabs(self, slabs: list[Slab]) -> "PartialDraw":
+        """With the items of further shards, in order."""
+        sums = PartialDraw(self.weight.copy(), self.total.copy(), self.square.copy())
+        for slab in slabs:
+            here = slice(slab.first, slab.first + len(slab.weight))
+            sums.weight[here] += slab.weight
+            sums.total[here] += slab.total
+            sums.square[here] += slab.square
+        return sums
 
 
 @dataclass(frozen=True)
@@ -51,19 +77,14 @@ class RunningMoments:
 
     def with_draw(self, slabs: list[Slab]) -> "RunningMoments":
         """The moments with one more draw, given the slabs of all shards in order."""
-        weight, total, square = (np.zeros_like(self.weight) for _ in range(3))
-        for slab in slabs:
-            here = slice(slab.first, slab.first + len(slab.weight))
-            weight[here] += slab.weight
-            total[here] += slab.total
-            square[here] += slab.square
-        off = _ratio(total, weight) - self.mean()
-        together = self.weight + weight
-        share = _ratio(self.weight, together) if self.draws else 0.0
-        return RunningMoments(
-            self.draws + 1, together, self.total + total, self.square + square,
-            self.deviation + weight * share * off**2,
-        )  # fmt: skip
+        return self.with_whole(PartialDraw.zero(len(self.weight)).with_slabs(slabs))
+
+    def with_whole(self, draw: PartialDraw) -> "RunningMoments":
+        """The moments with one more draw, given the sums over all items."""
+        after = np.empty((4, len(self.weight)))
+        drawn = draw.weight, draw.total, draw.square
+        _add_draw(self.weight, self.total, self.square, self.deviation, *drawn, after)
+        return RunningMoments(self.draws + 1, *after)
 
     def mean(self) -> np.ndarray:
         """(size,) the estimate: average over draws and items, weighted by precision; 0 where no item is."""
@@ -84,6 +105,20 @@ class RunningMoments:
         average = self.draw_variance()
         spread = np.maximum(_ratio(self.square, self.weight) - self.mean() ** 2 - average, 0.0)
         return average + OPINION_SHARE * spread
+
+
+@kernel
+def _add_draw(weight, total, square, deviation, new_weight, new_total, new_square, after):
+    """Add the sums of one draw; ``after`` (4, size) are the new moments."""
+    for i in range(weight.shape[0]):
+        together = weight[i] + new_weight[i]
+        after[0, i] = together
+        after[1, i] = total[i] + new_total[i]
+        after[2, i] = square[i] + new_square[i]
+        after[3, i] = deviation[i]
+        if new_weight[i] > 0.0 and weight[i] > 0.0:
+            off = new_total[i] / new_weight[i] - total[i] / weight[i]
+            after[3, i] += new_weight[i] * (weight[i] / together) * off * off
 
 
 def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:

@@ -39,6 +39,11 @@ class Items(NamedTuple):
         return len(self.origin)
 
     @property
+    def size(self) -> int:
+        """Number of entries of the array."""
+        return len(self.flat)
+
+    @property
     def n_regions(self) -> int:
         """Number of regions G."""
         return int(self.region.max()) + 1
@@ -46,6 +51,10 @@ class Items(NamedTuple):
     def part(self, first: int, stop: int) -> "Items":
         """The items first <= n < stop."""
         return self._replace(origin=self.origin[first:stop], region=self.region[first:stop])
+
+    def take(self, chosen: np.ndarray) -> "Items":
+        """The items with these numbers (n,), in their order."""
+        return self._replace(origin=self.origin[chosen], region=self.region[chosen])
 
     @property
     def complete(self) -> bool:
@@ -125,54 +134,71 @@ class Grid(NamedTuple):
 
     def origins(self) -> np.ndarray:
         """(N,) flat index of the first entry of each patch, in C order of the grid."""
+        return self.origins_at(self.corners())
+
+    def origins_at(self, corners: list[np.ndarray]) -> np.ndarray:
+        """The same for patches that begin at other indices along each axis."""
         origin = np.zeros(1, dtype=np.int64)
-        for starts, step in zip(self.corners(), self._memory_steps()):
+        for starts, step in zip(corners, self.memory_steps()):
             origin = (origin[:, None] + starts[None, :] * step).ravel()
         return origin
 
     def offsets(self) -> np.ndarray:
         """(P,) flat distance of each entry of a patch from its first."""
         offset = np.zeros(1, dtype=np.int64)
-        for size, step in zip(self.patch_shape, self._memory_steps()):
+        for size, step in zip(self.patch_shape, self.memory_steps()):
             offset = (offset[:, None] + np.arange(size, dtype=np.int64)[None, :] * step).ravel()
         return offset
 
     def regions(self, most: int) -> np.ndarray:
-        """(N,) uint16 region of every patch: a coarse grid of at most ``most`` blocks of about equal sides.
+        """(N,) uint16 region of every patch, see `regions_at`."""
+        return regions_at(self.corners(), most)
 
-        Axes are halved, the longest block first, as long as there are not more blocks than ``most`` and every
-        block has patches.
-        """
-        corners = self.corners()
-        blocks = [1] * len(corners)
-        while math.prod(blocks) * 2 <= most:
-            sides = [
-                (starts[-1] + 1) / count if len(starts) >= 2 * count else 0.0
-                for starts, count in zip(corners, blocks)
-            ]
-            longest = int(np.argmax(sides))
-            if sides[longest] == 0.0:
-                break
-            blocks[longest] *= 2
-        region = np.zeros(1, np.int64)
-        for starts, count in zip(corners, blocks):
-            block = np.arange(len(starts)) * count // len(starts)
-            region = (region[:, None] * count + block[None, :]).ravel()
-        return region.astype(np.uint16)
-
-    def _memory_steps(self) -> list[int]:
+    def memory_steps(self) -> list[int]:
+        """How far apart neighbours along each axis lie in the flat array."""
         return [math.prod(self.array_shape[axis + 1 :]) for axis in range(len(self.array_shape))]
+
+
+def regions_at(corners: list[np.ndarray], most: int) -> np.ndarray:
+    """(N,) uint16 region of patches at ``corners``: a coarse grid of at most ``most`` blocks of equal sides.
+
+    Axes are halved, the longest block first, as long as there are not more blocks than ``most`` and every
+    block has patches.
+    """
+    blocks = [1] * len(corners)
+    while math.prod(blocks) * 2 <= most:
+        sides = [
+            (starts[-1] - starts[0] + 1) / count if len(starts) >= 2 * count else 0.0
+            for starts, count in zip(corners, blocks)
+        ]
+        longest = int(np.argmax(sides))
+        if sides[longest] == 0.0:
+            break
+        blocks[longest] *= 2
+    region = np.zeros(1, np.int64)
+    for starts, count in zip(corners, blocks):
+        block = np.arange(len(starts)) * count // len(starts)
+        region = (region[:, None] * count + block[None, :]).ravel()
+    return region.astype(np.uint16)
 
 
 def cut(values: np.ndarray, observed: np.ndarray | None, grid: Grid, regions: int = 1) -> Items:
     """The items of ``grid`` over a scaled array, in at most ``regions`` regions; ``observed`` None means that
     nothing is missing."""
+    return cut_at(values, observed, grid, grid.corners(), regions)
+
+
+def cut_at(
+    values: np.ndarray, observed: np.ndarray | None, grid: Grid, corners: list[np.ndarray], regions: int = 1
+) -> Items:
+    """The same for patches that begin at other indices along each axis."""
     flat = np.ascontiguousarray(values).reshape(-1)
     mask = np.zeros(0, dtype=bool)
     if observed is not None and not observed.all():
         mask = np.ascontiguousarray(observed, dtype=bool).reshape(-1)
         flat = np.where(mask, flat, flat.dtype.type(0))
-    return Items(flat, mask, grid.origins(), grid.offsets(), grid.patch_shape, grid.regions(regions))
+    region = regions_at(corners, regions)
+    return Items(flat, mask, grid.origins_at(corners), grid.offsets(), grid.patch_shape, region)
 
 
 def _whole_numbers(name: str, numbers: Sequence[int]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ _LOG_ROOT = 0.5 * math.log(2.0 / math.pi)
 
 @kernel
 def log_half_mass(x):
-    """log(2 Phi(x)) + x^2 / 2, without overflow: what a positive slab gains over no slab, but for its width."""
+    """log(2 Phi(x)) + x^2 / 2 without overflow: the mass of a positive slab, but for its width."""
     if x < _TAIL:
         return _LOG_ROOT + math.log(_mills(-x))
     return math.log(math.erfc(-x * _ROOT_HALF)) + 0.5 * x * x

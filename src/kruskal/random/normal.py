@@ -12,6 +12,8 @@ import numpy as np
 from kruskal.kernel import kernel
 from kruskal.random.philox import uniform_52
 
+_ROOT_2 = math.sqrt(2.0)
+_LOG_2 = math.log(2.0)
 MIDDLE = 0.425
 """Where |u - 1/2| is at most this, the quantile is a ratio of polynomials."""
 
@@ -39,13 +41,14 @@ def normal(high, low):
 
 @kernel
 def fill_normals(words, uniforms, normals):
-    """The middle quantiles of many uniforms at once, for rows of ``words`` (items, 2 n) uint32.
+    """Normals for rows of ``words`` (items, 2 n) uint32, many at a time with vector instructions.
 
-    Uniform j of a row is made of words j and n + j. ``normals`` (items, n) holds its quantile if it lies in
-    the middle, and nonsense otherwise: whoever needs one of those takes `tail_quantile` of ``uniforms``.
+    Uniform j of a row is made of words j and n + j, and ``normals`` (items, n) holds its quantile;
+    ``uniforms`` (items, n) is scratch space. Those in the tails are collected, worked out and put back.
     """
     for m in range(words.shape[0]):
         _fill_row(words[m], uniforms[m], normals[m])
+    _fill_tails(uniforms.ravel(), normals.ravel())
 
 
 @kernel
@@ -55,6 +58,54 @@ def _fill_row(words, uniforms, normals):
         uniforms[j] = uniform_52(np.uint64(words[j]), np.uint64(words[n + j]))
     for j in range(n):
         normals[j] = middle_quantile(uniforms[j])
+
+
+@kernel
+def _fill_tails(uniforms, normals):
+    place = np.empty(uniforms.shape[0] + 1, np.uint32)
+    n_tails = 0
+    for j in range(uniforms.shape[0]):
+        place[n_tails] = j
+        n_tails += abs(uniforms[j] - 0.5) > MIDDLE
+    tail = np.empty(n_tails)
+    for i in range(n_tails):
+        tail[i] = min(uniforms[place[i]], 1.0 - uniforms[place[i]])
+    root = np.empty(n_tails)  # sqrt(-log(tail))
+    fill_logs(tail, root)
+    for i in range(n_tails):
+        root[i] = math.sqrt(-root[i])
+    quantile = np.empty(n_tails)
+    for i in range(n_tails):
+        quantile[i] = _near_tail(root[i] - 1.6)
+    for i in range(n_tails):
+        x = quantile[i] if root[i] <= 5.0 else _far_tail(root[i] - 5.0)
+        normals[place[i]] = -x if uniforms[place[i]] < 0.5 else x
+
+
+@kernel
+def fill_logs(numbers, logs):
+    """``logs`` = log of positive ``numbers`` (both (n,) float64) with vector instructions.
+
+    With x = 2^e m and 2^-1/2 < m <= 2^1/2, log x = e log 2 + 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172,
+    and eleven terms of the series of atanh have all digits.
+    """
+    bits = numbers.view(np.int64)
+    exponent = np.empty(numbers.shape[0])
+    mantissa = np.empty(numbers.shape[0])
+    mantissa_bits = mantissa.view(np.int64)
+    for i in range(numbers.shape[0]):
+        exponent[i] = float((bits[i] >> 52) - 1023)
+        mantissa_bits[i] = (bits[i] & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000
+    for i in range(numbers.shape[0]):
+        halve = mantissa[i] > _ROOT_2
+        m = 0.5 * mantissa[i] if halve else mantissa[i]
+        e = exponent[i] + 1.0 if halve else exponent[i]
+        s = (m - 1.0) / (m + 1.0)
+        square = s * s
+        series = 1.0 / 21.0
+        for odd in (19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0):
+            series = series * square + 1.0 / odd
+        logs[i] = e * _LOG_2 + 2.0 * s * series
 
 
 @kernel

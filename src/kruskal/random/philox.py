@@ -53,22 +53,22 @@ def uniform_52(high, low):
 
 
 @kernel
-def fill_words(words, item, sweep, stream, key_0, key_1):
+def fill_words(words, item, sweep, stream, key_0, key_1, page=0):
     """Fill ``words`` (items, 4 n) uint32 with words for consecutive items from ``item`` on.
 
-    ``words[m, q n + c]`` is word q of the counter (c, item + m, sweep, stream): independent blocks in a loop
-    without branches, which the compiler turns into vector instructions. (It does not when this loop stands
-    inside a large kernel, so many items are filled at a time.)
+    ``words[m, q n + c]`` is word q of the counter (page n + c, item + m, sweep, stream): blocks in a
+    loop without branches, which the compiler turns into vector instructions. (It does not when this loop
+    stands inside a large kernel, so many items are filled at a time.)
     """
     for m in range(words.shape[0]):
-        _fill_row(words[m], item + m, sweep, stream, key_0, key_1)
+        _fill_row(words[m], item + m, sweep, stream, key_0, key_1, page)
 
 
 @kernel
-def _fill_row(row, item, sweep, stream, key_0, key_1):
+def _fill_row(row, item, sweep, stream, key_0, key_1, page):
     n = row.shape[0] // 4
     for c in range(n):
-        word_0, word_1, word_2, word_3 = philox(c, item, sweep, stream, key_0, key_1)
+        word_0, word_1, word_2, word_3 = philox(page * n + c, item, sweep, stream, key_0, key_1)
         row[c] = word_0
         row[n + c] = word_1
         row[2 * n + c] = word_2

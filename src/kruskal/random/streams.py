@@ -24,15 +24,23 @@ class Stream(IntEnum):
     REFINED = 12
     PRIOR_SLABS = 13
     JOINT_SLABS = 14
-    MAP_CODES = 50
-    MAP_CELLS = 51
-    MAP_SLABS = 52
-    MAP_START = 53
+    TERM_ROWS = 20
+    TERM_WEIGHTS = 21
+    TERM_PRECISION = 22
+    TERM_SCALES = 23
+    CODING = 40
+    CODING_SLABS = 41
     SVM_SCALES = 70
     SVM_WEIGHTS = 71
     SVM_PRECISION = 72
     SVM_ORDER = 73
     SVM_FOLDS = 74
+    MAP_CODES = 50
+    MAP_CELLS = 51
+    MAP_SLABS = 52
+    MAP_START = 53
+    BATCHES = 30
+    BATCH_ORDER = 31
     DEEP_START = 90
     DEEP_ORDER = 91
     DEEP_CELLS = 92
@@ -42,6 +50,11 @@ class Stream(IntEnum):
     DEEP_UNPOOLING = 96
     DEEP_SCALES = 97
     DEEP_PRETRAINING = 98
+    DEEP_IMAGES = 110
+    DEEP_SPLIT = 111
+    BLOCK_ORDER = 120
+    BLOCK_ITEMS = 121
+    BLOCK_SAMPLE = 122
 
 
 def check_seed(seed: object) -> int:

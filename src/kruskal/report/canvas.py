@@ -23,6 +23,7 @@ QUIET = "#6e7781"
 FAINT = "#d8dde3"
 ACCENT = "#2f6690"
 SECOND = "#d1603d"
+THIRD = "#5b8e7d"
 
 _STYLE = {
     "font.family": "DejaVu Sans",

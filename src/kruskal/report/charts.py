@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kruskal.report.canvas import ACCENT, FAINT, HEADING, INK, QUIET, SECOND, new_figure, place_axes
-from kruskal.report.result import Result, order_by_usage, used_ranks
+from kruskal.report.result import Learned, order_by_usage, used_ranks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +20,7 @@ _LABELS = {
     "atoms_used": "Atoms in use",
     "alpha": "Shrinkage α",
     "code_std": "Code standard deviation",
+    "rank": "Rank",
     "log_joint": "Log joint density",
 }
 _MAY_BE_LOGARITHMIC = frozenset({"noise_std", "active_per_item", "alpha", "code_std"})
@@ -30,12 +31,12 @@ _COLUMNS = 3
 _MOST_LABELLED = 16
 
 
-def draw_ranks(result: Result) -> Figure:
+def draw_ranks(result: Learned) -> Figure:
     """Draw the histogram of the ranks of the used atoms and the usage of all of them in falling order.
 
     Parameters
     ----------
-    result : Result
+    result : Learned
         A restoration.
 
     Returns
@@ -65,12 +66,12 @@ def draw_ranks(result: Result) -> Figure:
     return figure
 
 
-def draw_traces(result: Result) -> Figure | None:
+def draw_traces(result: Learned) -> Figure | None:
     """Draw every trace over the sweeps, with the burn-in shaded.
 
     Parameters
     ----------
-    result : Result
+    result : Learned
         A restoration.
 
     Returns
@@ -84,14 +85,17 @@ def draw_traces(result: Result) -> Figure | None:
     if not names:
         return None
     burn_in = result.settings.get("burn_in")
-    burn_in = burn_in if isinstance(burn_in, int) else 0
+    per_sweep, unit = result.settings.get("batches", 1), "sweep"
+    if result.settings.get("online"):
+        unit = "visit to a batch"
+    burn_in = burn_in * per_sweep if isinstance(burn_in, int) else 0
     n_sweeps = max(traces[name].size for name in names)
 
     columns = min(_COLUMNS, len(names))
     rows = -(-len(names) // columns)
     width = _LEFT + max(columns, 2) * (_WIDTH + _GAP_ACROSS) - 24
     height = HEADING + 40 + rows * (_HEIGHT + _GAP_DOWN)
-    subtitle = f"One value per sweep, {n_sweeps} sweeps"
+    subtitle = f"One value per {unit}, {n_sweeps} in all"
     if burn_in:
         subtitle += f"; the first {burn_in} (shaded) are the burn-in and not kept"
     figure = new_figure(width, height, "Traces", subtitle)
@@ -103,7 +107,7 @@ def draw_traces(result: Result) -> Figure | None:
         _draw_trace(axes, name, traces[name], burn_in)
         axes.set_xlim(1, max(n_sweeps, 2))
         if place + columns >= len(names):
-            axes.set_xlabel("Sweep")
+            axes.set_xlabel(unit.capitalize())
     return figure
 
 

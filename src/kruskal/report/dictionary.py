@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kruskal.report.canvas import ACCENT, FAINT, HEADING, MARGIN, new_figure, place_axes
-from kruskal.report.result import Result, order_by_usage
+from kruskal.report.result import Learned, order_by_usage
 from kruskal.report.tiles import (
     MOST_SLICES,
     SLICE_GAP,
@@ -29,7 +29,7 @@ _BACKGROUND = (0.76, 0.83, 0.91)
 _CELL_WIDTH, _CELL_HEIGHT, _CELL_COLUMNS, _MOST_CELLS = 164, 96, 8, 96
 
 
-def draw_dictionary(result: Result) -> Figure:
+def draw_dictionary(result: Learned, colour: bool | None = None) -> Figure:
     """Draw the used atoms, the most used first.
 
     Atoms of order 1 are small curves, of order 2 grey tiles; with three colours in the last axis of the data
@@ -38,8 +38,10 @@ def draw_dictionary(result: Result) -> Figure:
 
     Parameters
     ----------
-    result : Result
-        A restoration.
+    result : Learned
+        A restoration or a dictionary.
+    colour : bool, optional
+        Whether the last axis of the data holds three colours; by default that of the restored array decides.
 
     Returns
     -------
@@ -52,7 +54,9 @@ def draw_dictionary(result: Result) -> Figure:
         return new_figure(_SMALLEST_WIDTH, HEADING, "Dictionary", subtitle)
     long_axes = tuple(length for length in dictionary.shape[1:] if length > 1)
     atoms = [normalise(dictionary[index]).reshape(long_axes) for index in order]
-    colour = len(long_axes) >= 3 and dictionary.shape[-1] == 3 and np.asarray(result.mean).shape[-1] == 3
+    if colour is None:
+        colour = np.asarray(getattr(result, "mean", dictionary)).shape[-1] == 3
+    colour = colour and len(long_axes) >= 3 and dictionary.shape[-1] == 3
     if len(long_axes) == 1:
         return _draw_curves(atoms, len(dictionary))
     if len(long_axes) == 0:

@@ -1,5 +1,6 @@
 """All figures of a restoration, written to a folder."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from kruskal.report.curves import draw_curve_uncertainty, draw_restored_curve
 from kruskal.report.dictionary import draw_dictionary
 from kruskal.report.pictures import draw_restoration, draw_uncertainty
 from kruskal.report.planes import long_axes
-from kruskal.report.result import Result
+from kruskal.report.result import Learned, Result
 
 
 def write_figures(
@@ -64,6 +65,36 @@ def write_figures(
         "ranks": lambda: draw_ranks(result),
         "traces": lambda: draw_traces(result),
     }
+    return _draw_and_write(directory, drawings)
+
+
+def write_dictionary_figures(directory: str | Path, learned: Learned, colour: bool) -> list[Path]:
+    """Draw a dictionary as `write_figures` does: dictionary.png, ranks.png and traces.png.
+
+    Parameters
+    ----------
+    directory : str or Path
+        Folder for the files; it is made if it does not exist, its parent must exist.
+    learned : Learned
+        A dictionary.
+    colour : bool
+        Whether the last axis of the data holds three colours.
+
+    Returns
+    -------
+    list of Path
+    """
+    directory = Path(directory)
+    _check_folder(directory)
+    drawings = {
+        "dictionary": lambda: draw_dictionary(learned, colour),
+        "ranks": lambda: draw_ranks(learned),
+        "traces": lambda: draw_traces(learned),
+    }
+    return _draw_and_write(directory, drawings)
+
+
+def _draw_and_write(directory: Path, drawings: dict[str, Callable[[], Any]]) -> list[Path]:
     contents = {}
     for name, draw in drawings.items():
         with drawing_style():

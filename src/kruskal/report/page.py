@@ -123,6 +123,8 @@ def _headline(result: Result, scores: Mapping[str, float | None], seconds: float
         if name in scores:
             numbers.append((label, _number(name, scores[name])))
     numbers.append(("Noise, standard deviation", f"{result.noise_std:.3g}"))
+    if "rank" in result.trace:
+        numbers.append(("Rank", f"{result.trace['rank'][-1]:.0f}"))
     numbers.append(
         ("Atoms in use", f"{order_by_usage(result).size} <small>of {len(result.dictionary)}</small>")
     )

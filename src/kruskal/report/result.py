@@ -1,4 +1,4 @@
-"""What this room needs to know about a restoration, whoever made it."""
+"""What this room needs to know about a restoration or a dictionary, whoever made it."""
 
 from typing import Any, Protocol
 
@@ -6,19 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Result(Protocol):
-    """The restored array with everything that was learned on the way.
+class Learned(Protocol):
+    """A dictionary and how it was learned.
 
     All attributes are only read here, so a dataclass, a named tuple or a test double will do.
     """
-
-    @property
-    def mean(self) -> NDArray[Any]:
-        """Restored array in data units, any shape."""
-
-    @property
-    def std(self) -> NDArray[Any]:
-        """Posterior standard deviation of every entry, the shape of `mean`."""
 
     @property
     def noise_std(self) -> float:
@@ -49,13 +41,25 @@ class Result(Protocol):
         """Number of items (patches) the model was fitted to."""
 
 
-def order_by_usage(result: Result) -> NDArray[np.intp]:
+class Result(Learned, Protocol):
+    """The restored array with everything that was learned on the way."""
+
+    @property
+    def mean(self) -> NDArray[Any]:
+        """Restored array in data units, any shape."""
+
+    @property
+    def std(self) -> NDArray[Any]:
+        """Posterior standard deviation of every entry, the shape of `mean`."""
+
+
+def order_by_usage(result: Learned) -> NDArray[np.intp]:
     """Return the indices of the used atoms, the most used first.
 
     Parameters
     ----------
-    result : Result
-        A restoration.
+    result : Learned
+        A restoration or a dictionary.
 
     Returns
     -------
@@ -67,13 +71,13 @@ def order_by_usage(result: Result) -> NDArray[np.intp]:
     return order[usage[order] > 0]
 
 
-def used_ranks(result: Result) -> NDArray[np.intp]:
+def used_ranks(result: Learned) -> NDArray[np.intp]:
     """Return the ranks of the used atoms whose rank is defined, the most used first.
 
     Parameters
     ----------
-    result : Result
-        A restoration.
+    result : Learned
+        A restoration or a dictionary.
 
     Returns
     -------

@@ -21,6 +21,12 @@ MARKERS = ("zarr.json", ".zarray", ".zgroup")
 
 def read(path: Path, key: str | None) -> Content:
     """Read the array, or of a group the array at path `key` or the only one."""
+    array, extras = open_array(path, key)
+    return Content(array[...], extras)
+
+
+def open_array(path: Path, key: str | None) -> tuple[Any, dict[str, Any]]:
+    """The array, not read yet, and the extras."""
     import zarr
 
     node = zarr.open(str(path), mode="r")
@@ -40,7 +46,7 @@ def read(path: Path, key: str | None) -> Content:
     extras["zarr_format"] = getattr(description, "zarr_format", 2)
     if getattr(description, "dimension_names", None):
         extras["dimension_names"] = tuple(description.dimension_names)  # type: ignore[union-attr]
-    return Content(array[...], extras)
+    return array, extras
 
 
 def stored_dtype(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.dtype:
@@ -52,6 +58,14 @@ def stored_dtype(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.dtyp
 
 def write(path: Path, values: np.ndarray, extras: Mapping[str, Any]) -> None:
     """Write an array, or a group that holds it if it came from a group, with its chunks and attributes."""
+    array = create(path, values.shape, values.dtype, extras)
+    step = int(array.chunks[0])
+    for start in range(0, values.shape[0], step):  # slab by slab: an interrupt leaves little work under way
+        array[start : start + step] = values[start : start + step]
+
+
+def create(path: Path, shape: tuple[int, ...], dtype: np.dtype, extras: Mapping[str, Any]) -> Any:
+    """Make the array, without its values."""
     import zarr
 
     options: dict[str, Any] = {}
@@ -62,27 +76,25 @@ def write(path: Path, values: np.ndarray, extras: Mapping[str, Any]) -> None:
         for depth in range(len(groups) + 1):
             zarr.open_group(str(path), mode="a", path="/".join(groups[:depth]), **options)
     chunks = extras.get("chunks")
-    if chunks is not None and len(chunks) == values.ndim:
+    if chunks is not None and len(chunks) == len(shape):
         options["chunks"] = tuple(chunks)
     names = extras.get("dimension_names", ())
-    if options.get("zarr_format") == 3 and len(names) == values.ndim:
+    if options.get("zarr_format") == 3 and len(names) == len(shape):
         options["dimension_names"] = names
     array = zarr.open_array(
         store=str(path),
         mode="w",
         path="/".join([*groups, name]),
-        shape=values.shape,
-        dtype=values.dtype,
+        shape=shape,
+        dtype=dtype,
         **options,
     )
-    step = int(array.chunks[0])
-    for start in range(0, values.shape[0], step):  # slab by slab: an interrupt leaves little work under way
-        array[start : start + step] = values[start : start + step]
     attributes = plain(
         {key: value for key, value in extras.get("attributes", {}).items() if not isinstance(value, bytes)}
     )
     if attributes:
         array.attrs.update(attributes)
+    return array
 
 
 def _walk(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:

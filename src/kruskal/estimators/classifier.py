@@ -1,46 +1,40 @@
-"""What a classifier needs to be one of scikit-learn's, and what stands in when that is not installed."""
+"""What classifiers share: scores, tags, and which features and labels can be used."""
 
-import inspect
 import math
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
 from kruskal.errors import InputError
+from kruskal.estimators.scikit import ScikitEstimator
 
-if TYPE_CHECKING:
-    Classifier = Any
-    NotFittedError = Any
-else:
-    try:
-        from sklearn.base import BaseEstimator, ClassifierMixin
-        from sklearn.exceptions import NotFittedError
 
-        class Classifier(ClassifierMixin, BaseEstimator):
-            """scikit-learn's own base classes."""
+class Classifier(ScikitEstimator, ABC):
+    """An estimator that predicts classes; fitted when it knows its features."""
 
-    except ImportError:
-        NotFittedError = InputError
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` was called."""
+        return hasattr(self, "n_features_in_")
 
-        class Classifier:
-            """The part of scikit-learn's interface that the project needs."""
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks, when it is there to ask."""
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
 
-            def get_params(self, deep: bool = True) -> dict[str, Any]:
-                """The arguments with which the classifier was made."""
-                return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(),
+            input_tags=InputTags(),
+        )
 
-            def set_params(self, **params: Any) -> "Classifier":
-                """Replace some of them."""
-                known = self.get_params()
-                for name, value in params.items():
-                    if name not in known:
-                        raise InputError(f"parameter {name!r} is unknown, expected one of {', '.join(known)}")
-                    setattr(self, name, value)
-                return self
+    @abstractmethod
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of every item."""
 
-            def score(self, X: Any, y: Any) -> float:
-                """The share of items whose class is predicted rightly."""
-                return float(np.mean(self.predict(X) == np.asarray(y)))
+    def score(self, X: Any, y: Any) -> float:
+        """The share of items whose class is predicted rightly."""
+        return float(np.mean(self.predict(X) == np.asarray(y)))
 
 
 def check_features(estimator: Any, X: Any, *, fitting: bool) -> np.ndarray:
@@ -49,8 +43,8 @@ def check_features(estimator: Any, X: Any, *, fitting: bool) -> np.ndarray:
     When fitting, ``n_features_in_`` (and the names of a data frame's columns) are noted; else they must
     agree.
     """
-    if not fitting and not hasattr(estimator, "n_features_in_"):
-        raise NotFittedError(f"this {type(estimator).__name__} is not fitted yet, expected fit(X, y) first")
+    if not fitting:
+        estimator.refuse_unfitted()
     array = _real_matrix(X)
     if not np.isfinite(array).all():
         bad = int(array.size - np.isfinite(array).sum())

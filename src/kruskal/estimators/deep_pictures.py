@@ -7,17 +7,17 @@ import numpy as np
 from kruskal.deep.completion import Beliefs, complete_images
 from kruskal.deep.pictures import draw_top_weights, pixel_atoms, uniform_cells
 from kruskal.deep.synthesis import synthesise
-from kruskal.deep_fit import Fitted
-from kruskal.deep_settings import Images, check_images
 from kruskal.engines.deep_features import run_chain, visit_images
 from kruskal.errors import InputError, whole_number
-from kruskal.estimator import NotFittedError
+from kruskal.estimators.deep_fit import Fitted
+from kruskal.estimators.deep_settings import Images, check_images
+from kruskal.estimators.scikit import ScikitEstimator
 from kruskal.random import Stream, generator
 
 PRIORS = ("joint", "independent")
 
 
-class Pictures:
+class Pictures(ScikitEstimator):
     """The generative side of `kruskal.DGDN`."""
 
     image_shape: Any
@@ -78,23 +78,23 @@ class Pictures:
 
     def pixel_atoms(self, layer: int) -> np.ndarray:
         """Atoms of layer 1, 2, .. as pictures (K, height, width, C)."""
-        self._need_fit()
+        self.refuse_unfitted()
         network = self._fitted.model.network
         layer = whole_number("layer", layer, 1, network.n_layers)
         return pixel_atoms(network, self._fitted.dense, layer - 1)
 
     def _check(self, X: Any) -> Images:
-        self._need_fit()
+        self.refuse_unfitted()
         images = check_images(X, self.image_shape)
         if images.shape != self._given.shape:
             raise InputError(f"X has images of shape {images.shape}, expected {self._given.shape}")
         return images
 
-    def _need_fit(self) -> None:
-        if not hasattr(self, "_fitted"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet, expected fit(X, y) first")
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` was called."""
+        return hasattr(self, "_fitted")
 
     def _need_generative(self, what: str) -> None:
-        self._need_fit()
+        self.refuse_unfitted()
         if self._fitted.model.terms.generative == 0.0 and self._fitted.expectation is None:
             raise InputError(f"{what} needs a model with generative above 0, not 0: this one only classifies")

@@ -11,7 +11,7 @@ from kruskal.deep.network import Network, build_network
 from kruskal.deep.objective import Terms
 from kruskal.deep.rmsprop import Schedule
 from kruskal.errors import InputError, whole_number
-from kruskal.estimator import check_labels, positive_number
+from kruskal.estimators.classifier import check_labels, positive_number
 from kruskal.models.dgdn import DeepModel
 from kruskal.random import check_seed
 

@@ -8,22 +8,22 @@ import numpy as np
 
 from kruskal.deep.completion import Beliefs
 from kruskal.deep.pictures import fit_top_prior
-from kruskal.deep_fit import fit_deep
-from kruskal.deep_pictures import Pictures
-from kruskal.deep_settings import (
+from kruskal.engines.deep_features import top_weights
+from kruskal.engines.progress import Progress
+from kruskal.engines.threads import check_threads
+from kruskal.errors import InputError
+from kruskal.estimators.classifier import Classifier
+from kruskal.estimators.deep_fit import fit_deep
+from kruskal.estimators.deep_pictures import Pictures
+from kruskal.estimators.deep_settings import (
     Images,
     check_images,
     check_options,
     check_partial_labels,
     check_validation,
 )
-from kruskal.engines.deep_features import top_weights
-from kruskal.engines.progress import Progress
-from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError
-from kruskal.estimator import Classifier
+from kruskal.estimators.svm import BayesianSVM
 from kruskal.models.temperature import fit_scale, probabilities
-from kruskal.svm import BayesianSVM
 
 _PRIOR_IMAGES = 10_000
 

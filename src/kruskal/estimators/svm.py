@@ -9,15 +9,14 @@ import numpy as np
 from kruskal.engines.one_vs_all import METHODS, ClassFit, Plan, fit_one_vs_all
 from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, whole_number
-from kruskal.estimator import Classifier, check_features, check_labels, positive_number
+from kruskal.estimators.classifier import Classifier, check_features, check_labels, positive_number
 from kruskal.gibbs.precision import GammaPrior
 from kruskal.gibbs.svm import decisions
 from kruskal.models.svm import SVM
 from kruskal.models.temperature import fit_scale, probabilities
 from kruskal.random import Stream, check_seed, generator
 
-ROUGH = 0.05
-"""A search that ends with a larger relative gap is worth a warning."""
+ROUGH = 0.05  # a search that ends with a larger relative gap is worth a warning
 
 
 class NotCalibratedError(InputError, AttributeError):
@@ -42,7 +41,7 @@ class BayesianSVM(Classifier):
         ``stochastic``: the same, item by item in random order (coordinate ascent on the dual), for data with
         very many items; it wants features of about equal scale, and ends after ``max_passes`` passes.
         ``gibbs``: exact Gibbs sampling; weights and decisions are posterior means, and ``coef_std_`` tells
-        how sure they are. A sweep costs N d^2 per class (N^3 if there are fewer items N than features d).
+        how sure they are. A sweep costs N d^2 per class (N^3 with fewer items N than features d).
         ``auto``: ``em``, or ``stochastic`` if N d times the number of classes exceeds 2e9.
     precision : float or "learn"
         Precision omega of the weights; ``"learn"`` gives it a Gamma prior and one value per class (only with
@@ -158,8 +157,7 @@ class BayesianSVM(Classifier):
         return std[:, 0] if std.shape[1] == 1 else std
 
     def _decide(self, X: Any) -> np.ndarray:
-        X = check_features(self, X, fitting=False)
-        return decisions(X, np.vstack([self.coef_.T, self.intercept_]))
+        return decisions(check_features(self, X, fitting=False), np.vstack([self.coef_.T, self.intercept_]))
 
     def _probabilities(self, X: Any) -> np.ndarray:
         return probabilities(self._decide(X), self.temperature_)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kruskal.deep.dense import Dense
-from kruskal.deep_settings import Images, build_model, build_schedule
 from kruskal.engines.deep_features import top_weights
 from kruskal.engines.mcem_training import MonteCarloTraining
 from kruskal.engines.pretraining import pretrain
@@ -17,6 +16,7 @@ from kruskal.engines.training import TRACED, Data, Training, part_threads
 from kruskal.engines.training_files import digest_of
 from kruskal.engines.training_run import Keeping, train
 from kruskal.errors import InputError
+from kruskal.estimators.deep_settings import Images, build_model, build_schedule
 from kruskal.kernel import watch_compilation
 from kruskal.models.dgdn import DeepModel, Start
 from kruskal.models.mcem import MonteCarloEM

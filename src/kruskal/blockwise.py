@@ -1,0 +1,218 @@
+"""A run over an array that is not in memory: a first look at it, learning from it, restoring it."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kruskal.data import Scaling, observed_entries, refuse_constant
+from kruskal.data.lazy import LazyArray, open_lazy, written_in_boxes
+from kruskal.defaults import Look, default_regions
+from kruskal.engines.chain import TRACED
+from kruskal.engines.progress import Progress
+from kruskal.engines.stream import Expected
+from kruskal.errors import InputError
+from kruskal.gibbs.start import evenly_spread
+from kruskal.models.base import FactorModel
+from kruskal.ongoing import Ongoing
+from kruskal.patches import Blocks, Grid, Items, Part
+from kruskal.random import Stream, generator
+from kruskal.settings import Settings
+
+_Matrix = tuple[np.ndarray, np.ndarray]  # patches (n, m_1, .., m_T) and which of their entries are observed
+_PER_ATOM = 10  # patches that the start wants to see
+_SAMPLED = 8  # blocks that a first look, and the start, are at
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The array to restore and its mask, neither of them in memory."""
+
+    values: LazyArray
+    mask: LazyArray | None
+    mask_is: str
+
+    @classmethod
+    def of(cls, source: Any, observed: Any, key: str | None, mask_key: str | None, mask_is: str) -> "Scene":
+        """Open both; only their shapes and types are looked at."""
+        values = open_lazy(source, "source", key)
+        mask = None if observed is None else open_lazy(observed, "observed", mask_key)
+        if mask is not None and mask.shape not in (values.shape, values.shape[:-1]):
+            raise InputError(f"observed has shape {mask.shape}, expected {values.shape} like source")
+        if mask_is not in ("observed", "missing"):
+            raise InputError(f"mask_is must be 'observed' or 'missing', not {mask_is!r}")
+        return cls(values, mask, mask_is)
+
+    def read(self, box: tuple[slice, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """The entries of a box and which of them are observed."""
+        values = self.values.read(box)
+        mask = None if self.mask is None else self.mask.read(box[: len(self.mask.shape)])
+        try:
+            return values, observed_entries(values, mask, mask_is=self.mask_is, may_be_none=True)
+        except InputError as error:
+            where = ", ".join(f"{here.start}:{here.stop}" for here in box)
+            raise InputError(f"[{where}] of {self.values.name} cannot be used: {error}") from error
+
+    def first_look(self, block_shape: tuple[int, ...], seed: int) -> tuple[Look, Scaling]:
+        """A look at some blocks; at others as long as what was seen is nothing, or all the same."""
+        ones = (1,) * len(block_shape)
+        blocks = Blocks(Grid(self.values.shape, ones, ones), block_shape)
+        values: list[np.ndarray] = []
+        masks: list[np.ndarray] = []
+        for number in _sample_order(blocks, seed):
+            if len(values) == _SAMPLED:
+                if not _all_the_same(values, masks):
+                    break
+                values, masks = values[1:], masks[1:]
+            here, seen = self.read(blocks.core(number))
+            if seen.any():
+                values.append(here)
+                masks.append(seen)
+        if not values:
+            raise InputError(f"nothing is observed: all entries of {self.values.name} are missing")
+        flat, flags = (np.concatenate([one.ravel() for one in parts]) for parts in (values, masks))
+        refuse_constant(flat, flags, self.values.name)
+        scaling = Scaling.fit(flat, flags)
+        return Look.at_all(values, masks, scaling.scale), scaling
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockwiseRun:
+    """One run: what it is told, see `kruskal.inpaint_large`, and who is told how far it is."""
+
+    scene: Scene
+    settings: Settings
+    scaling: Scaling
+    blocks: Blocks
+    look: Look
+    regions: int | None
+    batch_size: int
+    epochs: int
+    forgetting: float
+    sweeps: int
+    burn_in: int
+    threads: int
+    progress: Progress
+
+    def learn(self) -> Ongoing:
+        """Go over the blocks in random order and learn from some of the patches that begin in each."""
+        ongoing = Ongoing.beginning(self.settings, self.scaling, self._start())
+        n_blocks = self.blocks.n_blocks
+        for epoch in range(self.epochs):
+            waiting: list[_Matrix] = []
+            order = generator(self.settings.seed, Stream.BLOCK_ORDER, epoch).permutation(n_blocks)
+            for done, number in enumerate(order, start=epoch * n_blocks + 1):
+                waiting += self._sample(int(number), done, self.batch_size)
+                last = done == (epoch + 1) * n_blocks
+                # blocks with few patches wait for others
+                if waiting and (last or _count(waiting) >= self.batch_size):
+                    ongoing = ongoing.after(_items(waiting), self.forgetting, self.threads)
+                    waiting = []
+                if ongoing.learned is not None and len(ongoing.learned.trace) > 0:
+                    self._tell(done, ongoing.learned.trace[-1], epoch + 1)
+        return ongoing
+
+    def restore(self, ongoing: Ongoing, target: str | Path, std: str | Path | None) -> float:
+        """Restore and write the blocks one after the other; returns the mean noise, in units of the data."""
+        values, noise = self.scene.values, []
+        extras = {"chunks": self.blocks.block_shape, **values.extras}
+        with ExitStack() as stack:
+            put = stack.enter_context(written_in_boxes(target, values.shape, values.dtype, extras))
+            put_std = None
+            if std is not None:
+                put_std = stack.enter_context(written_in_boxes(std, values.shape, np.float32, extras))
+            for number in range(self.blocks.n_blocks):
+                part, core = self.blocks.covering(number), self.blocks.core(number)
+                found = self._expected(ongoing, part, number)
+                put(core, self.scaling.inverse(_core(found.moments.mean(), part, core)))
+                if put_std is not None:
+                    variance = _core(found.moments.variance(), part, core)
+                    put_std(core, self.scaling.inverse_std(np.sqrt(variance)))
+                self._tell(self.epochs * self.blocks.n_blocks + number + 1, found.trace[-1])
+                noise.append(found.trace[self.burn_in :, TRACED.index("noise_std")].mean())
+        return float(self.scaling.inverse_std(np.mean(noise)))
+
+    def _expected(self, ongoing: Ongoing, part: Part, number: int) -> Expected:
+        values, seen = self.scene.read(part.box)
+        regions = default_regions(part.n_items, self.look) if self.regions is None else self.regions
+        items = part.cut(self._scaled(values, seen), seen, regions)
+        return ongoing.expected(
+            items, place=number, sweeps=self.sweeps, burn_in=self.burn_in, threads=self.threads
+        )
+
+    def _start(self) -> Any:
+        """The state in which learning begins, made from patches of several blocks."""
+        model, seed = self.settings.build_model(), self.settings.seed
+        assert isinstance(model, FactorModel)
+        most = len(evenly_spread(self.settings.grid.n_items)) // _SAMPLED + 1
+        found: list[_Matrix] = []
+        for number in _sample_order(self.blocks, seed):
+            found += self._sample(number, 0, most)
+            if len(found) >= _SAMPLED and _count(found) >= _PER_ATOM * self.settings.n_atoms:
+                break
+        if not found:
+            raise InputError(f"nothing is observed where patches of {self.scene.values.name} begin")
+        return model.start(self.settings.start, _items(found), seed)
+
+    def _sample(self, number: int, visit: int, most: int) -> list[_Matrix]:
+        """At most so many of the patches that begin in a block, at random; none if nothing is observed."""
+        part = self.blocks.own(number)
+        if part is None:
+            return []
+        values, seen = self.scene.read(part.box)
+        if not seen.any():
+            return []
+        items = part.cut(self._scaled(values, seen), seen)
+        if items.n_items > most:
+            random = generator(self.settings.seed, Stream.BLOCK_ITEMS, visit)
+            items = items.take(np.sort(random.permutation(items.n_items)[:most]))
+        return [_as_matrix(items)]
+
+    def _scaled(self, values: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        scaled = self.scaling.forward(np.where(seen, values, 0))
+        if not np.isfinite(scaled).all():
+            raise InputError(
+                f"{self.scene.values.name} holds values that are too large beside those of a first look at it"
+            )
+        return scaled
+
+    def _tell(self, done: int, row: np.ndarray, epoch: int | None = None) -> None:
+        shown = dict(zip(TRACED, map(float, row)))
+        shown["noise_std"] *= self.scaling.scale
+        self.progress.update(done, shown if epoch is None else shown | {"epoch": epoch})
+
+
+def _sample_order(blocks: Blocks, seed: int) -> list[int]:
+    """All blocks in random order, for what looks at the first few."""
+    return [int(n) for n in generator(seed, Stream.BLOCK_SAMPLE, 0).permutation(blocks.n_blocks)]
+
+
+def _all_the_same(values: Sequence[np.ndarray], masks: Sequence[np.ndarray]) -> bool:
+    first = values[0][masks[0]][0]
+    return all(bool((here[seen] == first).all()) for here, seen in zip(values, masks))
+
+
+def _as_matrix(items: Items) -> _Matrix:
+    """The items one by one, (n, m_1, .., m_T), and which of their entries are observed."""
+    place = items.origin[:, None] + items.offset[None, :]
+    seen = np.ones(place.shape, bool) if items.complete else items.observed[place]
+    return items.flat[place].reshape(-1, *items.shape), seen.reshape(-1, *items.shape)
+
+
+def _count(parts: Sequence[_Matrix]) -> int:
+    return sum(len(values) for values, _ in parts)
+
+
+def _items(parts: Sequence[_Matrix]) -> Items:
+    """Patches of several blocks as one batch."""
+    values, masks = (np.concatenate(arrays) for arrays in zip(*parts))
+    return Items.from_matrix(values, masks)
+
+
+def _core(flat: np.ndarray, part: Part, core: tuple[slice, ...]) -> np.ndarray:
+    """The entries of a block out of the box that its patches lie in."""
+    inside = tuple(slice(here.start - a, here.stop - a) for here, a in zip(core, part.first))
+    return flat.reshape(part.grid.array_shape)[inside]

@@ -1,0 +1,125 @@
+"""Restorations block by block, for arrays that are larger than memory."""
+
+from __future__ import annotations
+
+import json as json_format
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import typer
+
+from kruskal.cli.checks import check_outputs
+from kruskal.cli.errors import named_by_options
+from kruskal.cli.job import Job
+from kruskal.cli.options import shape_text
+from kruskal.cli.summary import json_ready, rank_histogram
+from kruskal.data.atomic import full_suffix
+from kruskal.data.lazy import LAZY_SUFFIXES, open_lazy
+from kruskal.engines.progress import choose, duration
+from kruskal.errors import InputError
+
+if TYPE_CHECKING:
+    from kruskal.large import LargeRestoration
+
+LARGE = 2**25
+"""Entries above which an array is restored block by block, unless an option needs all of it."""
+_PASSED_ON = (
+    *("model", "patch_shape", "stride", "n_atoms", "rank", "start", "alpha", "codes", "channels"),
+    *("usage_prior", "sparsity", "regions", "seed", "threads"),
+)
+_IF_GIVEN = ("batch_size", "epochs", "sweeps", "burn_in")
+
+
+def is_wanted(job: Job) -> bool:
+    """Whether a job is asked to go block by block, or is so large that it does so by itself."""
+    if job.out_of_core:
+        return True
+    if job.block is not None:
+        raise InputError(
+            "--block is for arrays that are restored block by block: give --out-of-core as well."
+        )
+    files = [job.input, job.output, *(path for path in (job.mask, job.std) if path is not None)]
+    if not all(full_suffix(path).lower() in LAZY_SUFFIXES for path in files) or _needs_all(job):
+        return False
+    try:
+        return int(np.prod(open_lazy(job.input, "IN", job.key).shape)) > LARGE
+    except InputError:  # the usual way finds it again and says so
+        return False
+
+
+def restore(job: Job) -> None:
+    """Restore as the command asks; nothing but the result, and its standard deviation, is written."""
+    for option in _needs_all(job):
+        raise InputError(f"{option} needs the whole array in memory: leave it or --out-of-core out.")
+    check_outputs(job)
+    from kruskal.large import inpaint_large
+
+    options = {name: job.settings[name] for name in _PASSED_ON}
+    options |= {name: job.settings[name] for name in _IF_GIVEN if job.settings[name] is not None}
+    progress = choose(job.quiet)
+    try:
+        with named_by_options(job.input):
+            found = inpaint_large(
+                job.input, job.output, job.mask, std=job.std, key=job.key, mask_key=job.mask_key,
+                mask_is=job.mask_is, block_shape=job.block, progress=progress, **options,
+            )  # fmt: skip
+    finally:
+        progress.stop()
+    summary = _summarise(found)
+    if job.json:
+        typer.echo(json_format.dumps(summary, allow_nan=False))
+    elif not job.quiet:
+        typer.echo(_as_text(summary))
+        typer.echo(f"written: {', '.join(str(path) for path in _written(job))}")
+
+
+def _written(job: Job) -> list[Path]:
+    return list(job.output_files().values())
+
+
+def _needs_all(job: Job) -> list[str]:
+    """Options of the job that cannot be had block by block."""
+    settings = job.settings
+    given = {
+        "--checkpoint": job.checkpoint, "--reference": job.reference, "--figures": job.figures,
+        "--report": job.report, "--save": job.save, "--dictionary": job.dictionary,
+        "--auto": settings["auto"], "--until-converged": settings["until_converged"],
+        "--time-budget": settings["time_budget"], "--passes": settings["passes"],
+        "--setting paper": settings["setting"] == "paper",
+        "--surrogate": settings["online"] not in (None, "exact"),
+        "--model mgp-cp": settings["model"] == "mgp-cp",
+    }  # fmt: skip
+    return [option for option, value in given.items() if value]
+
+
+def _summarise(found: LargeRestoration) -> dict[str, Any]:
+    """The numbers of a restoration, ready for JSON."""
+    learned = found.dictionary
+    used = learned.usage > 0
+    shown = ("model", "patch_shape", "sparsity", "seed")
+    return json_ready(
+        {
+            "noise_std": found.noise_std,
+            "seconds": found.seconds,
+            "epochs": found.epochs,
+            "n_items": found.n_items,
+            "n_blocks": found.n_blocks,
+            "block_shape": found.block_shape,
+            "n_atoms": learned.n_atoms,
+            "n_atoms_used": int(used.sum()),
+            "rank_histogram": rank_histogram(learned.ranks, used),
+            **{name: learned.settings.get(name) for name in shown},
+            "rank": learned.rank or None,
+            "threads": found.threads,
+        }
+    )
+
+
+def _as_text(summary: dict[str, Any]) -> str:
+    blocks = f"{summary['n_blocks']} blocks of {shape_text(summary['block_shape'])}"
+    return (
+        f"{summary['model']}: {summary['epochs']} epochs over {blocks} with {summary['n_items']} patches of "
+        f"{shape_text(summary['patch_shape'])} in {duration(summary['seconds'])}\n"
+        f"noise {summary['noise_std']:.4g}, {summary['n_atoms_used']} of {summary['n_atoms']} atoms used"
+    )

@@ -1,0 +1,194 @@
+"""Convolutional factor analysis of images: the estimators `kruskal.CFA` and `kruskal.CKFA`.
+
+    >>> import numpy as np, kruskal
+    >>> images = np.random.default_rng(0).random((10, 12, 12))
+    >>> model = kruskal.CKFA(n_atoms=4, atom_size=(5, 5), rank=1, sweeps=3).fit(images)
+    >>> model.dictionary_.shape, model.transform(images).shape
+    ((4, 5, 5, 1), (10, 4, 8, 8))
+
+Images have shape (N, M_x, M_y) or, with channels, (N, M_x, M_y, C). Missing entries are NaN or False in
+``observed``. A single picture is a batch of one: `fit_reconstruct` fills it in.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+
+from kruskal.data.arrays import real_array
+from kruskal.engines.progress import Progress, Silent
+from kruskal.engines.threads import ImageThreads, check_threads
+from kruskal.errors import InputError, whole_number
+from kruskal.estimators.image_batches import (
+    Moments,
+    Reconstruction,
+    image_batch,
+    pair_of_sizes,
+    positive_number,
+)
+from kruskal.estimators.image_learning import ImageLearner, Model
+from kruskal.gibbs.conv_local import dense_maps, sparse_maps
+from kruskal.gibbs.start import check_start
+from kruskal.models import CFA as GaussianModel
+from kruskal.models import CKFA as KruskalModel
+from kruskal.random import check_seed
+
+_MOST_ATOMS = 2**16 - 1
+
+
+class CFA(ImageLearner):
+    """Convolutional factor analysis: images are sums of a few atoms at a few places each, plus noise.
+
+    Atoms and maps are drawn by exact Gibbs sampling; see docs/model.md.
+
+    Parameters
+    ----------
+    n_atoms : number of atoms K
+    atom_size : (m_x, m_y)
+    pooling : (p_x, p_y): at most one non-zero in each such block of a map; None: no such restriction
+    nonnegative : whether the maps have no negative values
+    sweeps : number of Gibbs sweeps of `fit`;  burn_in : of these, left out of averages (default: half)
+    noise_std : a fixed standard deviation of the noise in the units of the data, or None to learn it
+    usage_prior : (a_pi, b_pi), prior of the share of the places that are in use; (K, 1) by default, a larger
+        b_pi makes sparser maps
+    start : ``pca`` or ``random``
+    seed, threads : results depend on the seed and never on the number of threads (None: all cores)
+    progress : told how far a fit is (`kruskal.engines.progress.Progress`)
+
+    Attributes
+    ----------
+    dictionary_ : (K, m_x, m_y, C) atoms of the last draw, times the unit of the data; maps place them
+    usage_ : (K,) mean number of non-zeros per image of each map, over the sweeps after burn-in
+    noise_std_ : standard deviation of the noise, mean over the same sweeps, in units of the data
+    ranks_ : (K,) rank of each atom at a relative tolerance of 1 % (-1: not defined)
+    n_parameters_ : numbers that the dictionary is made of
+    trace_ : dict of arrays with one value per sweep: noise_std, active_per_image, alpha
+    state_ : global state of the last draw, in scaled units;  scaling_ : what scaled units are
+    """
+
+    def __init__(
+        self, n_atoms: int = 64, atom_size: tuple[int, int] = (8, 8), *,
+        pooling: tuple[int, int] | None = None, nonnegative: bool = False, sweeps: int = 100,
+        burn_in: int | None = None,
+        noise_std: float | None = None, usage_prior: tuple[float, float] | None = None, start: str = "pca",
+        seed: int = 0, threads: int | None = None, progress: Progress | None = None,
+    ) -> None:  # fmt: skip
+        self.n_atoms = whole_number("n_atoms", n_atoms, 1, _MOST_ATOMS)
+        self.atom_size = pair_of_sizes("atom_size", atom_size)
+        self.pooling = None if pooling is None else pair_of_sizes("pooling", pooling)
+        self.nonnegative = bool(nonnegative)
+        self.sweeps = whole_number("sweeps", sweeps, 1)
+        self.burn_in = self.sweeps // 2 if burn_in is None else whole_number("burn_in", burn_in, 0)
+        if self.burn_in >= self.sweeps:
+            raise InputError(f"burn_in must be less than sweeps ({self.sweeps}), not {burn_in!r}")
+        self.noise_std = None if noise_std is None else positive_number("noise_std", noise_std)
+        a, b = usage_prior if usage_prior is not None else (self.n_atoms, 1.0)
+        self.usage_prior = (positive_number("usage_prior", a), positive_number("usage_prior", b))
+        self.start = check_start(start)
+        self.seed = check_seed(seed)
+        self.threads = check_threads(threads)
+        self.progress = progress or Silent()
+
+    def fit(self, X: Any, observed: Any = None) -> Self:
+        """Learn the atoms from images (N, M_x, M_y[, C]); ``observed`` has their shape, True is observed."""
+        images, seen, _ = image_batch(X, observed)
+        for _ in self._sweep(images, seen):
+            pass
+        return self
+
+    def fit_reconstruct(self, X: Any, observed: Any = None) -> Reconstruction:
+        """Learn the atoms, and average the images without noise over the sweeps after burn-in."""
+        images, seen, shape = image_batch(X, observed)
+        moments = Moments()
+        for engine, number in self._sweep(images, seen):
+            if number > self.burn_in:
+                moments.add(self._synthesised(engine))
+        return moments.reconstruction(self.scaling_, shape)
+
+    def partial_fit(self, X: Any, *, passes: int = 6, memory: float = 1.0) -> Self:
+        """Learn from one more batch of complete images, without those of former batches at hand.
+
+        Their maps are remembered as sums, multiplied by ``memory`` (0 to 1; below 1 the past is forgotten) at
+        each new batch. This is a surrogate for `fit`, which draws all maps again in every sweep. The first
+        batch chooses the units and the start; ``passes`` sweeps are made over every batch.
+        """
+        images, seen, _ = image_batch(X, None) if not self._is_fitted() else self._checked(X, None)
+        if not seen.all():
+            raise InputError("X has missing entries, which partial_fit cannot use: call fit with all images")
+        whole_number("passes", passes, 1)
+        if positive_number("memory", memory) > 1.0:
+            raise InputError(f"memory must be above 0 and at most 1, not {memory!r}")
+        self._learn_batch(images, seen, passes, float(memory))
+        return self
+
+    def transform(
+        self, X: Any, observed: Any = None, *, sweeps: int = 20, burn_in: int = 10, sparse: bool = False
+    ) -> Any:
+        """Maps of images given the atoms: posterior means over ``sweeps`` less ``burn_in`` sweeps.
+
+        Returns
+        -------
+        (N, K, map rows, map columns) float32, or with ``sparse`` a SciPy CSR matrix (N, K rows columns)
+        """
+        images, seen, _ = self._checked(X, observed)
+        shape = (self.n_atoms, *self.model_.layout.map_shape)
+        total: Any = 0.0
+        for engine in self._infer(images, seen, sweeps, burn_in):
+            parts = engine.map(lambda shard: dense_maps(shard.maps, shape[0], shape[1:]))
+            if sparse:
+                from scipy.sparse import csr_matrix, vstack
+
+                total = total + vstack([csr_matrix(part.reshape(len(part), -1)) for part in parts], "csr")
+            else:
+                total = total + np.concatenate(parts)
+        return total / np.float32(sweeps - burn_in)
+
+    def inverse_transform(self, maps: Any) -> np.ndarray:
+        """The images (N, M_x, M_y, C) that maps (N, K, map rows, map columns) stand for, without noise."""
+        self._check_fitted()
+        layout = self.model_.layout
+        wanted = (self.n_atoms, *layout.map_shape)
+        dense = real_array(maps.toarray() if hasattr(maps, "toarray") else maps, "maps")
+        if dense.shape[1:] == (np.prod(wanted),):
+            dense = dense.reshape(-1, *wanted)
+        if dense.shape[1:] != wanted:
+            raise InputError(f"maps have shape {dense.shape}, expected (N, {', '.join(map(str, wanted))})")
+        with ImageThreads(np.zeros((len(dense), *layout.image_shape)), None, self.threads) as engine:
+            free = layout._replace(pooling=(1, 1))  # means over draws may have several non-zeros per block
+            for shard in engine.shards:
+                part = dense[shard.first : shard.first + shard.n_images]
+                shard.maps = sparse_maps(part.astype(np.float64), free)
+            made = self._synthesised(engine)
+        return self.scaling_.inverse(made).reshape(-1, *layout.image_shape)
+
+    def reconstruct(
+        self, X: Any, observed: Any = None, *, sweeps: int = 20, burn_in: int = 10
+    ) -> Reconstruction:
+        """Images without noise, given the atoms: mean and std over ``sweeps`` less ``burn_in`` sweeps."""
+        images, seen, shape = self._checked(X, observed)
+        moments = Moments()
+        for engine in self._infer(images, seen, sweeps, burn_in):
+            moments.add(self._synthesised(engine))
+        return moments.reconstruction(self.scaling_, shape)
+
+    def _model(self, image_shape: tuple[int, int, int], **common: Any) -> Model:
+        return GaussianModel(image_shape=image_shape, **common)
+
+
+class CKFA(CFA):
+    """Convolutional Kruskal-factor analysis: `CFA` with atoms that are Kruskal tensors of inferred rank.
+
+    Parameters
+    ----------
+    rank : number of Kruskal terms R that an atom over (x, y, channel) may have
+
+    See `CFA` for the others.
+    """
+
+    def __init__(
+        self, n_atoms: int = 64, atom_size: tuple[int, int] = (8, 8), *, rank: int = 2, **options: Any
+    ) -> None:
+        super().__init__(n_atoms, atom_size, **options)
+        self.rank = whole_number("rank", rank, 1)
+
+    def _model(self, image_shape: tuple[int, int, int], **common: Any) -> Model:
+        return KruskalModel(image_shape=image_shape, rank=self.rank, **common)

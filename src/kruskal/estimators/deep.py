@@ -1,0 +1,252 @@
+"""Deep convolutional factor analysis, layer by layer: `kruskal.DeepCFA` and `kruskal.DeepCKFA`.
+
+    >>> import numpy as np, kruskal
+    >>> images = np.random.default_rng(0).random((12, 14, 14))
+    >>> model = kruskal.DeepCKFA((4, 6), ((5, 5), (3, 3)), ((2, 2),), sweeps=3, threads=1).fit(images)
+    >>> model.transform(images).shape[1] == 3 * 3 * len(model.atoms(2))
+    True
+
+The maps of a layer, pooled by blocks, are the images of the next one; its channels are the atoms that are
+left after little-used ones are dropped.
+"""
+
+import time
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from kruskal.engines.progress import Progress, Silent
+from kruskal.engines.threads import check_threads
+from kruskal.errors import InputError, whole_number
+from kruskal.estimators.convolutional import CFA
+from kruskal.estimators.deep_layers import (
+    FEATURES,
+    LayerOptions,
+    MapReader,
+    check_map_sweeps,
+    complete_images,
+    image_shapes,
+    layer_options,
+    map_batches,
+    map_shape,
+    one_layer,
+    root_mean_square,
+)
+from kruskal.estimators.scikit import ScikitEstimator
+from kruskal.gibbs.conv_features import project
+from kruskal.random import Stream, check_seed, generator
+
+
+class DeepCFA(ScikitEstimator):
+    """Several layers of `kruskal.CFA`, learned one after the other without labels.
+
+    Parameters with one value per layer may be given as a single value for all.
+
+    Parameters
+    ----------
+    n_atoms : number of atoms of every layer before little-used ones are dropped
+    atom_sizes : (m_x, m_y) of every layer
+    pooling : (p_x, p_y) after every layer, or after all but the last: the entry of largest size of each block
+        goes on, with its sign; while a layer is learned a block has at most one non-zero
+    sweeps : Gibbs sweeps in which a layer is learned
+    noise_precision : of the noise of a layer, whose input is scaled to a mean square of 1. It is fixed, as it
+        would run away with maps that explain the noise as well. 5 here is 50 for MNIST in [0, 1]
+    nonnegative : whether the maps have no negative values
+    features : ``bottom-up`` (correlations with the atoms) or ``gibbs`` (posterior means): what a layer hands
+        to the next one and to `transform`
+    map_sweeps : (sweeps, burn_in) of these posterior means
+    prune : atoms are dropped that are used less than this share of the mean use
+    n_training : number of images, chosen at random, that the atoms are learned from (None: all)
+    seed, threads : results depend on the seed and never on the number of threads (None: all cores)
+    progress : told how far a fit is (`kruskal.engines.progress.Progress`)
+
+    Attributes
+    ----------
+    layers_ : fitted `kruskal.CFA` or `kruskal.CKFA`, one per layer, pruned
+    scales_ : root mean squares of the images and of the pooled maps of every layer, by which they are divided
+    n_atoms_ : atoms left in every layer;  n_parameters_ : numbers that all dictionaries are made of
+    n_features_ : features of every layer
+    """
+
+    layers_: list[CFA]
+
+    def __init__(
+        self, n_atoms: Any = (50, 200), atom_sizes: Any = ((8, 8), (6, 6)), pooling: Any = ((3, 3),), *,
+        sweeps: Any = 30, noise_precision: Any = 5.0, nonnegative: Any = True, features: str = "bottom-up",
+        map_sweeps: tuple[int, int] = (10, 5), prune: float = 0.05, n_training: int | None = None,
+        seed: int = 0, threads: int | None = None, progress: Progress | None = None,
+    ) -> None:  # fmt: skip
+        self.n_atoms = n_atoms
+        self.atom_sizes = atom_sizes
+        self.pooling = pooling
+        self.sweeps = sweeps
+        self.noise_precision = noise_precision
+        self.nonnegative = nonnegative
+        self.features = features
+        self.map_sweeps = map_sweeps
+        self.prune = prune
+        self.n_training = n_training
+        self.seed = seed
+        self.threads = threads
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn all layers from complete images (N, M_x, M_y) or (N, M_x, M_y, C); ``y`` is ignored."""
+        layers = self._check()
+        images = complete_images(X)
+        image_shapes(images.shape[1:], layers)
+        if self.n_training is not None and self.n_training < len(images):
+            order = generator(self.seed, Stream.DEEP_IMAGES, 0).permutation(len(images))
+            images = images[np.sort(order[: self.n_training])]
+        unit = root_mean_square(images, "X is zero everywhere")
+        values = images.astype(np.float32) / np.float32(unit)
+        models, scales = [], [unit]
+        for number, layer in enumerate(layers, 1):
+            model = self._learn(layer, values, f"layer {number} of {len(layers)}")
+            models.append(model)
+            maps = self._read([self._reader(model)], [1.0, 1.0], values, [0])
+            scales.append(root_mean_square(maps, f"the maps of layer {number} are zero everywhere"))
+            values = (maps / np.float32(scales[-1])).reshape(len(maps), *map_shape(model))
+        self._keep(models, scales)
+        return self
+
+    def transform(self, X: Any, layers: Any = None) -> np.ndarray:
+        """Features (N, d) of images, float32: the scaled pooled maps of ``layers``, side by side.
+
+        ``layers`` is a number from 1 or a list of them (None: the last).
+        """
+        self.refuse_unfitted()
+        chosen = self._chosen(layers)
+        images = complete_images(X)
+        wanted = self.layers_[0].model_.image_shape
+        if images.shape[1:] != wanted:
+            raise InputError(f"X has images of shape {images.shape[1:]}, expected {wanted} as in fit")
+        readers = [self._reader(model) for model in self.layers_[: max(chosen) + 1]]
+        return self._read(readers, self.scales_[: len(readers) + 1], images, chosen)
+
+    def atoms(self, layer: int) -> np.ndarray:
+        """Atoms (K, m_x, m_y, C) of a layer (from 1), in its own units, those that are left."""
+        self.refuse_unfitted()
+        return self.layers_[self._chosen(layer)[0]].dictionary_
+
+    def pixel_atoms(self, layer: int) -> np.ndarray:
+        """Atoms of a layer (from 1) as the pictures (K, rows, columns, C) that they stand for."""
+        atoms = self.atoms(layer)
+        for model in reversed(self.layers_[: layer - 1]):
+            atoms = project(atoms, model.dictionary_, model.pooling or (1, 1))
+        return atoms
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to an npz file."""
+        from kruskal.estimators.deep_file import save_deep
+
+        self.refuse_unfitted()
+        save_deep(path, self)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "DeepCFA":
+        """Read a file of `save`; of a DeepCFA or a DeepCKFA, whichever it holds."""
+        from kruskal.estimators.deep_file import load_deep
+
+        return load_deep(path)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` was called."""
+        return hasattr(self, "layers_")
+
+    def _check(self) -> list[LayerOptions]:
+        check_seed(self.seed)
+        check_threads(self.threads)
+        if self.features not in FEATURES:
+            raise InputError(f"features must be one of {', '.join(FEATURES)}, not {self.features!r}")
+        if not (isinstance(self.prune, int | float) and 0.0 <= self.prune < 1.0):
+            raise InputError(f"prune must be a number from 0 to below 1, not {self.prune!r}")
+        if self.n_training is not None:
+            whole_number("n_training", self.n_training, 1)
+        check_map_sweeps(self.map_sweeps)
+        return layer_options(
+            n_atoms=self.n_atoms, atom_sizes=self.atom_sizes, pooling=self.pooling, rank=self._rank(),
+            sweeps=self.sweeps, noise_precision=self.noise_precision, nonnegative=self.nonnegative,
+        )  # fmt: skip
+
+    def _rank(self) -> Any:
+        return 0
+
+    def _learn(self, layer: LayerOptions, values: np.ndarray, name: str) -> CFA:
+        """One layer, learned and pruned."""
+        progress = self.progress or Silent()
+        size = "x".join(map(str, (*layer.atom_size, values.shape[3])))
+        progress.note(f"{name}: {layer.n_atoms} atoms of {size} from {len(values)} images")
+        began = time.perf_counter()
+        model = one_layer(layer, self.seed, self.threads, progress).fit(values)
+        seconds = time.perf_counter() - began
+        kept = model.usage_ > self.prune * model.usage_.mean()
+        if not kept.any():
+            raise InputError(
+                f"{name} uses none of its atoms, expected a larger noise_precision than "
+                f"{layer.noise_precision:g}"
+            )
+        model.keep_atoms(kept)
+        pace = layer.sweeps * len(values) / max(seconds, 1e-9)
+        progress.note(f"{name}: {kept.sum()} atoms kept, {pace:.0f} images per second and sweep")
+        return model
+
+    def _reader(self, model: CFA) -> MapReader:
+        return MapReader(model, self.features, check_map_sweeps(self.map_sweeps))
+
+    def _read(
+        self, readers: list[MapReader], scales: list[float], images: np.ndarray, chosen: list[int]
+    ) -> np.ndarray:
+        """Features of the ``chosen`` layers (from 0) of all images."""
+        widths = [int(np.prod(map_shape(readers[i].model))) for i in chosen]
+        out = np.empty((len(images), sum(widths)), dtype=np.float32)
+        places = np.cumsum([0, *widths])
+        for batch, found in map_batches(readers, scales, images, check_threads(self.threads)):
+            for i, first, stop in zip(chosen, places[:-1], places[1:]):
+                out[batch, first:stop] = found[i].reshape(len(found[i]), -1)
+        return out
+
+    def _keep(self, models: list[CFA], scales: list[float]) -> None:
+        self.layers_, self.scales_ = models, scales
+        self.n_atoms_ = [model.n_atoms for model in models]
+        self.n_parameters_ = sum(model.n_parameters_ for model in models)
+        self.n_features_ = [int(np.prod(map_shape(model))) for model in models]
+
+    def _chosen(self, layers: Any) -> list[int]:
+        depth = len(self.layers_)
+        wanted = [depth] if layers is None else layers if isinstance(layers, list | tuple) else [layers]
+        if not wanted:
+            raise InputError("layers is empty, expected numbers of layers")
+        return [whole_number("layers", number, 1, depth) - 1 for number in wanted]
+
+
+class DeepCKFA(DeepCFA):
+    """Several layers of `kruskal.CKFA`: `DeepCFA` with atoms that are Kruskal tensors.
+
+    Parameters
+    ----------
+    rank : number of Kruskal terms R that an atom over (x, y, channel) may have, at least 1
+
+    See `DeepCFA` for the others.
+    """
+
+    def __init__(
+        self, n_atoms: Any = (50, 200), atom_sizes: Any = ((8, 8), (6, 6)), pooling: Any = ((3, 3),), *,
+        rank: Any = 1, sweeps: Any = 30, noise_precision: Any = 5.0, nonnegative: Any = True,
+        features: str = "bottom-up", map_sweeps: tuple[int, int] = (10, 5), prune: float = 0.05,
+        n_training: int | None = None, seed: int = 0, threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            n_atoms, atom_sizes, pooling, sweeps=sweeps, noise_precision=noise_precision,
+            nonnegative=nonnegative, features=features, map_sweeps=map_sweeps, prune=prune,
+            n_training=n_training, seed=seed, threads=threads, progress=progress,
+        )  # fmt: skip
+        self.rank = rank
+
+    def _rank(self) -> Any:
+        ranks = self.rank if isinstance(self.rank, list | tuple | np.ndarray) else [self.rank]
+        for rank in ranks:
+            whole_number("rank", rank, 1)
+        return self.rank

@@ -1,0 +1,68 @@
+"""Image batches as the convolutional estimators take them: checks, and moments over draws."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kruskal.data import Scaling, observed_entries
+from kruskal.data.arrays import real_array
+from kruskal.errors import InputError, whole_number
+
+
+class Reconstruction(NamedTuple):
+    """Images without noise: posterior ``mean`` and ``std`` of every entry, in the shape and units given."""
+
+    mean: np.ndarray
+    std: np.ndarray
+
+
+class Moments:
+    """Running sums of images over draws."""
+
+    def __init__(self) -> None:
+        self.draws = 0
+        self.first: Any = 0.0
+        self.second: Any = 0.0
+
+    def add(self, images: np.ndarray) -> None:
+        """Add one draw."""
+        self.draws += 1
+        images = images.astype(np.float64)
+        self.first = self.first + images
+        self.second = self.second + images**2
+
+    def reconstruction(self, scaling: Scaling, shape: tuple[int, ...]) -> Reconstruction:
+        """Mean and standard deviation over the draws, in units of the data."""
+        mean = self.first / self.draws
+        std = np.sqrt(np.maximum(self.second / self.draws - mean**2, 0.0))
+        return Reconstruction(scaling.inverse(mean).reshape(shape), scaling.inverse_std(std).reshape(shape))
+
+
+def image_batch(X: Any, observed: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+    """Images and mask (N, M_x, M_y, C), and the shape that was given."""
+    images = real_array(X, "X")
+    if images.ndim not in (3, 4):
+        raise InputError(f"X has shape {images.shape}, expected (N, M_x, M_y) or (N, M_x, M_y, C)")
+    seen = observed_entries(X, observed)
+    shape = (*images.shape, 1) if images.ndim == 3 else images.shape
+    return images.reshape(shape), seen.reshape(shape), images.shape
+
+
+def pair_of_sizes(name: str, value: Any) -> tuple[int, int]:
+    """Two whole numbers of at least 1, or an InputError that names the argument."""
+    try:
+        first, second = value
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be two whole numbers, not {value!r}") from None
+    return whole_number(name, first, 1), whole_number(name, second, 1)
+
+
+def positive_number(name: str, value: Any) -> float:
+    """A positive number, or an InputError that names the argument."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0.0 < number < float("inf"):
+        raise InputError(f"{name} must be positive and finite, not {value!r}")
+    return number

@@ -1,0 +1,160 @@
+"""How the convolutional estimators learn and infer: chains over images on threads, and what they leave."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from kruskal.data import Scaling
+from kruskal.engines.progress import Progress
+from kruskal.engines.threads import ImageThreads
+from kruskal.errors import InputError, whole_number
+from kruskal.estimators.image_batches import image_batch
+from kruskal.gibbs.conv_memory import ConvMemory
+from kruskal.gibbs.conv_synthesis import synthesise
+from kruskal.gibbs.usage import UsagePrior
+from kruskal.models import CFA, CKFA, ConvGlobal, ConvReport, sweep_batch
+
+Model = CFA | CKFA
+TRACED = ("noise_std", "active_per_image", "alpha")
+
+
+class ImageLearner:
+    """What `kruskal.CFA` and `kruskal.CKFA` have in common; see there for the options and attributes."""
+
+    n_atoms: int
+    atom_size: tuple[int, int]
+    pooling: tuple[int, int] | None
+    nonnegative: bool
+    sweeps: int
+    burn_in: int
+    noise_std: float | None
+    usage_prior: tuple[float, float]
+    start: str
+    seed: int
+    threads: int
+    progress: Progress
+
+    def _model(self, image_shape: tuple[int, int, int], **common: Any) -> Model:
+        raise NotImplementedError
+
+    def _build(self, image_shape: tuple[int, ...]) -> Model:
+        precision = None if self.noise_std is None else (self.scaling_.scale / self.noise_std) ** 2
+        return self._model(
+            (image_shape[0], image_shape[1], image_shape[2]), atom_size=self.atom_size, n_atoms=self.n_atoms,
+            pooling=self.pooling or (1, 1), nonnegative=self.nonnegative, noise_precision=precision,
+            usage_prior=UsagePrior(*self.usage_prior),
+        )  # fmt: skip
+
+    def _sweep(self, images: np.ndarray, seen: np.ndarray) -> Iterator[tuple[ImageThreads, int]]:
+        """Make all sweeps of a fit and leave what was learned; yields after each."""
+        self.scaling_ = Scaling.fit(images, seen)
+        self.model_ = model = self._build(images.shape[1:])
+        values = self.scaling_.forward(np.where(seen, images, 0))
+        trace = []
+        usage = np.zeros(self.n_atoms)
+        with ImageThreads(values, seen, self.threads) as engine:
+            state = model.start(self.start, engine.shards, self.seed)
+            self.progress.start(self.sweeps)
+            try:
+                for number in range(1, self.sweeps + 1):
+                    state, report = model.sweep(state, engine, self.seed, number)
+                    trace.append(self._row(state, report))
+                    if number > self.burn_in:
+                        usage += report.counts.sum(axis=1) / len(images)
+                    self.state_ = state
+                    yield engine, number
+                    used = int((report.counts > 0).any(axis=1).sum())
+                    shown = {"noise_std": trace[-1][0], "active_per_item": trace[-1][1], "atoms_used": used}
+                    self.progress.update(number, shown)
+            finally:
+                self.progress.stop()
+        self.trace_ = dict(zip(TRACED, np.array(trace).T))
+        self.memory_: ConvMemory | None = None
+        self._read_off(
+            usage / (self.sweeps - self.burn_in), float(self.trace_["noise_std"][self.burn_in :].mean())
+        )
+
+    def _learn_batch(self, images: np.ndarray, seen: np.ndarray, passes: int, memory: float) -> None:
+        """Sweeps over one batch with the former ones remembered; maps begin coarse, as in a fit."""
+        first = not self._is_fitted()
+        if first:
+            self.scaling_ = Scaling.fit(images, seen)
+            self.model_ = self._build(images.shape[1:])
+            self.trace_ = {name: np.zeros(0) for name in TRACED}
+        model = self.model_
+        past = getattr(self, "memory_", None)
+        past = None if past is None else past.faded(memory)
+        number = getattr(self, "passes_", self.sweeps)
+        with ImageThreads(self.scaling_.forward(images), None, self.threads) as engine:
+            state = model.start(self.start, engine.shards, self.seed) if first else self.state_
+            coarse = 1
+            while (step := model.scan_step(coarse)) != (1, 1):
+                model.draw_maps(state, engine, self.seed, number + coarse, step)
+                coarse += 1
+            for i in range(1, passes + 1):
+                state, batch = sweep_batch(model, state, engine, past, self.seed, number + coarse + i)
+        self.state_ = state
+        self.passes_ = number + coarse + passes
+        self.memory_ = batch if past is None else past.plus(batch)
+        noise_std = self.scaling_.scale / state.noise_precision**0.5
+        row = (noise_std, float(batch.counts.sum()) / len(images), float(state.alpha))
+        self.trace_ = {name: np.append(self.trace_[name], value) for name, value in zip(TRACED, row)}
+        self._read_off(self.memory_.counts.sum(axis=1) / self.memory_.n_images, noise_std)
+
+    def _row(self, state: ConvGlobal, report: ConvReport) -> tuple[float, float, float]:
+        return self.scaling_.scale / state.noise_precision**0.5, report.active_per_image, float(state.alpha)
+
+    def _read_off(self, usage: np.ndarray, noise_std: float) -> None:
+        state, shape = self.state_, self.model_.shape
+        self.dictionary_ = self.scaling_.scale * state.dictionary.reshape(-1, *shape)
+        self.usage_ = usage
+        self.noise_std_ = noise_std
+        self.ranks_ = self.model_.ranks(state)
+        self.n_parameters_ = self.model_.n_parameters
+
+    def keep_atoms(self, kept: np.ndarray) -> None:
+        """Forget all atoms but those ``kept`` ((K,) bool), as if there had been no others."""
+        self._check_fitted()
+        self.n_atoms = int(kept.sum())
+        self.model_ = replace(self.model_, n_atoms=self.n_atoms)
+        per_atom = ("dictionary", "weights", "factors", "log_delta", "log_odds")
+        self.state_ = self.state_._replace(**{name: getattr(self.state_, name)[kept] for name in per_atom})
+        self.memory_ = None
+        self._read_off(self.usage_[kept], self.noise_std_)
+
+    def _infer(
+        self, images: np.ndarray, seen: np.ndarray, sweeps: int, burn_in: int
+    ) -> Iterator[ImageThreads]:
+        """Draw the maps of images again and again with everything else fixed; yields after burn-in."""
+        whole_number("sweeps", sweeps, 1)
+        if whole_number("burn_in", burn_in, 0) >= sweeps:
+            raise InputError(f"burn_in must be less than sweeps ({sweeps}), not {burn_in!r}")
+        values = self.scaling_.forward(np.where(seen, images, 0))
+        with ImageThreads(values, seen, self.threads) as engine:
+            for number in range(1, sweeps + 1):
+                self.model_.draw_maps(self.state_, engine, self.seed, number)
+                if number > burn_in:
+                    yield engine
+
+    def _synthesised(self, engine: ImageThreads) -> np.ndarray:
+        visit = partial(synthesise, dictionary=self.state_.dictionary, layout=self.model_.layout)
+        return np.concatenate(engine.map(visit))
+
+    def _is_fitted(self) -> bool:
+        return hasattr(self, "dictionary_")
+
+    def _check_fitted(self) -> None:
+        if not self._is_fitted():
+            raise InputError("this model has no atoms yet: call fit first")
+
+    def _checked(self, X: Any, observed: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+        self._check_fitted()
+        images, seen, shape = image_batch(X, observed)
+        if images.shape[1:] != self.model_.image_shape:
+            raise InputError(
+                f"images have shape {images.shape[1:]}, expected {self.model_.image_shape} as in fit"
+            )
+        return images, seen, shape

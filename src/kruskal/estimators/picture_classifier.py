@@ -1,0 +1,95 @@
+"""Pictures to classes: local contrast, the features of a deep model, and a Bayesian SVM on them."""
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from kruskal.data import normalize_contrast
+from kruskal.errors import InputError
+from kruskal.estimators.deep import DeepCFA
+from kruskal.estimators.deep_file import deep_arrays, model_from_arrays, read_file, write_arrays
+from kruskal.estimators.svm import BayesianSVM
+from kruskal.gibbs.svm import decisions
+
+FORMAT = "kruskal picture classifier"
+VERSION = 1
+
+
+class PictureClassifier:
+    """A deep model without labels, and a linear classifier on its features.
+
+    Parameters
+    ----------
+    deep : the deep model; `fit` fits it
+    svm : the classifier
+    layers : whose features are used (None: the last)
+    contrast : whether pictures are normalised by their local contrast first
+
+    Attributes
+    ----------
+    classes_ : (Y,) names of the classes
+    coef_ : (Y or 1, d);  intercept_ : (Y or 1,)
+    """
+
+    def __init__(
+        self, deep: DeepCFA, svm: BayesianSVM, *, layers: list[int] | None = None, contrast: bool = False
+    ) -> None:
+        self.deep = deep
+        self.svm = svm
+        self.layers = layers
+        self.contrast = contrast
+
+    def fit(self, X: np.ndarray, labels: Any) -> Self:
+        """Learn from pictures (N, rows, columns, channels) and the names of their classes (N,)."""
+        pictures = self._prepared(X)
+        fitted = self.svm.fit(self.deep.fit(pictures).transform(pictures, self.layers), np.asarray(labels))
+        self.classes_ = fitted.classes_.astype(str)
+        self.coef_, self.intercept_ = fitted.coef_, fitted.intercept_
+        return self
+
+    def decide(self, X: np.ndarray) -> np.ndarray:
+        """The decision of every class (N, Y), the larger the surer."""
+        features = self.deep.transform(self._prepared(X), self.layers)
+        found = decisions(features, np.vstack([self.coef_.T, self.intercept_]))
+        return np.hstack([-found, found]) if found.shape[1] == 1 else found
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """The name of the class of every picture."""
+        return self.classes_[self.decide(X).argmax(axis=1)]
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """(rows, columns, channels) of the pictures."""
+        return self.deep.layers_[0].model_.image_shape
+
+    def save(self, path: str | Path) -> None:
+        """Write it to an npz file, without any pickle, whole or not at all."""
+        arrays = {"format": FORMAT, "version": VERSION} | deep_arrays(self.deep)
+        arrays |= {"classes": self.classes_, "coef": self.coef_, "intercept": self.intercept_}
+        arrays |= {"contrast": self.contrast, "feature_layers": self.layers or [len(self.deep.layers_)]}
+        write_arrays(path, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path, threads: int | None = None) -> "PictureClassifier":
+        """Read a file of `save`."""
+
+        def build(arrays: dict[str, np.ndarray]) -> "PictureClassifier":
+            deep = model_from_arrays(arrays, threads)
+            layers = [int(number) for number in arrays["feature_layers"]]
+            found = cls(deep, BayesianSVM(), layers=layers, contrast=bool(arrays["contrast"]))
+            found.classes_ = arrays["classes"].astype(str)
+            found.coef_, found.intercept_ = arrays["coef"], arrays["intercept"]
+            rows = 1 if len(found.classes_) == 2 else len(found.classes_)
+            width = sum(deep.n_features_[number - 1] for number in layers)
+            if found.coef_.shape != (rows, width) or found.intercept_.shape != (rows,):
+                raise ValueError(f"coef has shape {found.coef_.shape} instead of {(rows, width)}")
+            return found
+
+        classifier: PictureClassifier = read_file(path, FORMAT, VERSION, build)
+        return classifier
+
+    def _prepared(self, X: np.ndarray) -> np.ndarray:
+        if np.ndim(X) != 4:
+            raise InputError(f"X has shape {np.shape(X)}, expected (N, rows, columns, channels)")
+        return normalize_contrast(X) if self.contrast else X

@@ -1,0 +1,114 @@
+"""The conventions of scikit-learn, followed without it: parameters, tags, which X can be used."""
+
+import inspect
+import sys
+from typing import Any
+
+import numpy as np
+
+from kruskal.errors import InputError
+
+
+class ScikitEstimator:
+    """An estimator whose parameters are the arguments of its ``__init__``, which only assigns them.
+
+    scikit-learn can clone it, put it into pipelines and search over its parameters.
+    """
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        names = inspect.signature(cls).parameters
+        return sorted(names)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name."""
+        return {name: getattr(self, name) for name in self._parameter_names()}
+
+    def set_params(self, **params: Any) -> "ScikitEstimator":
+        """Change parameters by name; they are checked by `fit`."""
+        for name, value in params.items():
+            if name not in self._parameter_names():
+                known = ", ".join(self._parameter_names())
+                raise InputError(f"{name} is no parameter of {type(self).__name__}, which has {known}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        """The parameters that differ from their defaults."""
+        defaults = inspect.signature(type(self)).parameters
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if value is not defaults[name].default
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` was called."""
+        return hasattr(self, "learned_")
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks, when it is there to ask: NaN is missing, more than two axes are fine."""
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type="transformer",
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=[]),
+            input_tags=InputTags(three_d_array=True, allow_nan=True),
+        )
+
+    def refuse_unfitted(self) -> None:
+        """An error that scikit-learn knows too, unless `fit` was called."""
+        if not self.__sklearn_is_fitted__():
+            sentence = f"this {type(self).__name__} is not fitted yet: call fit first"
+            scikit = sys.modules.get("sklearn.exceptions")
+            raise InputError(sentence) if scikit is None else _scikit_error(scikit.NotFittedError)(sentence)
+
+
+def _scikit_error(scikit_class: type[Exception]) -> type[InputError]:
+    """An InputError that scikit-learn knows as its own."""
+    return type("NotFittedError", (InputError, scikit_class), {})
+
+
+def item_stack(x: Any, name: str = "X") -> Any:
+    """``x`` as something that can be sliced along its first axis: items, each of shape (m_1, .., m_T).
+
+    Arrays and what slices like one (a memory map, a zarr array) stay as they are; lists become arrays.
+    """
+    if type(x).__module__.startswith("scipy.sparse"):
+        raise InputError(f"{name} is a sparse matrix, expected a dense array: a zero there is a value")
+    if not (hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "__getitem__")):
+        x = np.asarray(x)
+    if len(x.shape) < 2:
+        raise InputError(
+            f"{name} has shape {tuple(x.shape)}, expected (items, entries) or (items, m_1, .., m_T). "
+            "Reshape your data: one item is x.reshape(1, -1), a single feature x.reshape(-1, 1)"
+        )
+    if x.shape[0] == 0:
+        raise InputError(
+            f"{name} holds 0 sample(s) (shape={tuple(x.shape)}) while a minimum of 1 is required."
+        )
+    if 0 in x.shape:
+        raise InputError(
+            f"{name} holds 0 feature(s) (shape={tuple(x.shape)}) while a minimum of 1 is required."
+        )
+    return x
+
+
+def refuse_mask(y: Any, stack: Any) -> None:
+    """Refuse a mask in the place of ``y``, which is ignored: it would go unnoticed."""
+    if tuple(getattr(y, "shape", ())) == tuple(stack.shape):
+        raise InputError("y has the shape of X and would be ignored: give the mask by its name, observed=...")
+
+
+def numbers(x: Any, name: str = "X") -> np.ndarray:
+    """A part of a stack as an array of real numbers, without its mask."""
+    array = np.ma.getdata(x) if isinstance(x, np.ma.MaskedArray) else np.asarray(x)
+    if array.dtype.kind == "c":
+        raise InputError(f"{name} is complex. Complex data not supported: expected real numbers")
+    if array.dtype.kind == "O":
+        array = array.astype(np.float64)  # a TypeError or ValueError of NumPy says what is no number
+    if array.dtype.kind not in "buif":
+        raise InputError(f"{name} has dtype {array.dtype}, expected real numbers")
+    return array

@@ -1,0 +1,76 @@
+"""What the experiments with deep models share: a model that several cells use, and how well features do."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kruskal.experiments.cells import Context
+from kruskal.experiments.made_by import made_by
+
+
+def deep_model(context: Context, name: str, rank: int, fit: dict[str, Any], images: np.ndarray) -> Any:
+    """A deep model with these options, fitted to images; kept beside the results for the next cell.
+
+    ``name`` tells apart what is learned from: the file is of no use to another version of the package.
+    """
+    from kruskal.errors import InputError
+    from kruskal.estimators.deep import DeepCFA, DeepCKFA
+
+    path = context.folder / f"{name}-{made_by()}.npz"
+    model: DeepCFA = DeepCKFA(**fit, rank=rank) if rank else DeepCFA(**fit)
+    if path.exists():
+        try:
+            kept = DeepCFA.load(path)
+        except InputError as error:
+            context.progress.note(f"{error}: it is made again")
+        else:
+            if type(kept) is type(model) and _options(kept) == _options(model):
+                return _with_threads(kept, context.threads)
+    model.threads, model.progress = context.threads, context.progress
+    model.fit(images)
+    model.save(path)
+    return model
+
+
+def pooled_features(model: Any, images: np.ndarray, blocks: Sequence[int]) -> list[np.ndarray]:
+    """Features (N, d) of every layer, its maps pooled once more by so many rows and columns of places."""
+    from kruskal.gibbs.conv_features import pool_maps
+
+    found = model.transform(images, list(range(1, len(model.layers_) + 1)))
+    parts = np.split(found, np.cumsum(model.n_features_)[:-1], axis=1)
+    pooled = []
+    for part, layer, block in zip(parts, model.layers_, blocks, strict=True):
+        maps = part.reshape(len(part), *layer.model_.layout.grid, -1)
+        pooled.append(pool_maps(maps, (block, block)).reshape(len(part), -1).copy())
+    return pooled
+
+
+def svm_error(
+    train: np.ndarray, labels: np.ndarray, test: np.ndarray, wanted: np.ndarray, svm: dict[str, Any],
+    threads: int | None,
+) -> float:  # fmt: skip
+    """Share of the test items, in percent, that a Bayesian SVM on features (N, d) takes for another class."""
+    from kruskal.estimators.svm import BayesianSVM
+
+    fitted = BayesianSVM(**svm, calibration_folds=0, threads=threads).fit(train, labels)
+    return 100.0 * (1.0 - fitted.score(test, wanted))
+
+
+def _options(model: Any) -> dict[str, Any]:
+    """Those that results depend on, with tuples and lists alike."""
+    from kruskal.experiments.store import plain
+
+    found: dict[str, Any] = plain(
+        {name: value for name, value in model.get_params().items() if name not in ("threads", "progress")}
+    )
+    return found
+
+
+def _with_threads(model: Any, threads: int | None) -> Any:
+    from kruskal.engines.threads import check_threads
+
+    model.threads = threads
+    for layer in model.layers_:
+        layer.threads = check_threads(threads)
+    return model

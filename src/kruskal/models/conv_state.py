@@ -1,0 +1,53 @@
+"""Global state of the convolutional models, what a sweep reports, and who runs it."""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from kruskal.gibbs.conv_local import ImageShard
+
+T = TypeVar("T")
+
+
+class ConvGlobal(NamedTuple):
+    """The state that exists once. CFA has R = 0.
+
+    Attributes
+    ----------
+    dictionary : (K, P) atoms, P = m_x m_y C
+    weights : (K, R) lambda;  factors : (K, m_x + m_y + C, R) u;  log_delta : (K, R);  alpha : float
+    log_odds : (K, cells) log theta_g / theta_0 of the cells of a pooling block
+    code_precision : gamma_s;  noise_precision : gamma_eps
+    """
+
+    dictionary: np.ndarray
+    weights: np.ndarray
+    factors: np.ndarray
+    log_delta: np.ndarray
+    alpha: float
+    log_odds: np.ndarray
+    code_precision: float
+    noise_precision: float
+
+
+class ConvReport(NamedTuple):
+    """What a sweep tells of itself."""
+
+    counts: np.ndarray  # (K, cells) non-zeros of each atom by their cell
+    residual_squares: float
+    active_per_image: float
+
+
+class ImageEngine(Protocol):
+    """Who runs it: holds the shards and applies a function to each of them, results in order."""
+
+    n_images: int
+    n_observed: int
+    complete: bool
+    dtype: np.dtype
+    n_shards: int
+
+    def map(self, function: Callable[[ImageShard], T]) -> list[T]:
+        """``function`` of every shard, in the order of the shards."""
+        ...

@@ -1,0 +1,55 @@
+"""All atoms of a factor model in order, given the items of an engine and the rest of them."""
+
+from functools import partial
+
+import numpy as np
+
+from kruskal.gibbs.atoms import (
+    AtomNoise,
+    AtomOptions,
+    AtomState,
+    draw_atoms_block,
+    draw_atoms_complete,
+    draw_atoms_pairs,
+)
+from kruskal.gibbs.pair_sums import PARTS, PairStatistics, add_pairs
+from kruskal.gibbs.statistics import block_size, block_statistics, complete_statistics, sum_in_order
+from kruskal.gibbs.surrogate import Rest
+from kruskal.models.protocol import Engine
+
+
+def draw_dictionary(
+    atoms: AtomState, engine: Engine, n_codes: int, rest: Rest, noise_precision: float, noise: AtomNoise,
+    options: AtomOptions,
+) -> None:  # fmt: skip
+    """Draw all atoms in place; ``n_codes`` is the number of codes in the engine.
+
+    ``rest.pairs`` is added to: afterwards it holds the items of the engine as well.
+    """
+    how = noise_precision, noise, options
+    if engine.complete:
+        own = sum_in_order(engine.map(partial(complete_statistics, n_atoms=len(atoms.dictionary))))
+        whole = own if rest.pairs is None else sum_in_order([rest.pairs, own])
+        draw_atoms_complete(atoms, whole, *how, rest.terms)
+    elif isinstance(rest.pairs, PairStatistics):
+        engine.fold(partial(add_pairs, statistics=rest.pairs, sign=1.0), PARTS)
+        draw_atoms_pairs(atoms, rest.pairs, *how)
+    else:
+        _draw_in_blocks(atoms, engine, n_codes, rest, *how)
+
+
+def _draw_in_blocks(
+    atoms: AtomState, engine: Engine, n_codes: int, rest: Rest, noise_precision: float, noise: AtomNoise,
+    options: AtomOptions,
+) -> None:  # fmt: skip
+    """The atoms of masked data, block by block: every block visits the items."""
+    n_atoms, n_entries = atoms.dictionary.shape
+    share = engine.n_observed / (engine.n_items * n_entries)
+    size = block_size(n_atoms, engine.n_shards, n_codes, share)
+    change = np.zeros((0, n_entries))
+    for first in range(0, n_atoms, size):
+        width = min(size, n_atoms - first)
+        visit = partial(block_statistics, first=first, size=width, previous=first - size, change=change)
+        block = sum_in_order(engine.map(visit))
+        change = draw_atoms_block(atoms, first, block, noise_precision, noise, options, rest.terms)
+        change = change.astype(engine.dtype)

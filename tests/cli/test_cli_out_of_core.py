@@ -1,0 +1,70 @@
+"""kruskal inpaint --out-of-core."""
+
+import json
+
+import numpy as np
+import pytest
+
+from kruskal.cli import out_of_core
+
+zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+SMALL = ("--patch", "4x4", "--stride", "2", "--atoms", "8", "--threads", "1", "--epochs", "2")
+RUN = ("inpaint", "in.zarr", "-o", "out.zarr", *SMALL)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A damaged array as a zarr store, whole, with a mask beside it."""
+    i = np.arange(30.0)
+    values = np.sin(i[:, None] / 3) + np.cos(i / 4)
+    observed = np.random.default_rng(0).random(values.shape) < 0.6
+    array = zarr.open_array(str(tmp_path / "in.zarr"), mode="w", shape=(30, 30), dtype="f4", chunks=(16, 16))
+    array[...] = np.where(observed, values, 9.0)
+    np.save(tmp_path / "mask.npy", observed)
+    return values
+
+
+def test_out_of_core(cli, stored, tmp_path):
+    words = ("--out-of-core", "--online", "--block", "16x16", "--mask", "mask.npy", "--std", "std.npy")
+    answer = cli(*RUN, *words)
+    assert answer.status == 0, answer.err
+    assert "kfa: 2 epochs over 4 blocks of 16x16 with 196 patches of 4x4" in answer.out
+    assert "written: out.zarr, std.npy" in answer.out and "kruskal: block 12/12, noise" in answer.err
+    out = zarr.open_array(str(tmp_path / "out.zarr"), mode="r")
+    assert out.chunks == (16, 16) and np.sqrt(np.mean((out[...] - stored) ** 2)) < 0.3
+    answer = cli(*RUN, *words, "--json", "--quiet")
+    summary = json.loads(answer.out)
+    assert (summary["n_blocks"], summary["block_shape"], summary["epochs"]) == (4, [16, 16], 2)
+
+
+def test_large_arrays_go_block_by_block_by_themselves(cli, stored, monkeypatch):
+    monkeypatch.setattr(out_of_core, "LARGE", 500)
+    assert "blocks of" in cli(*RUN, "--mask", "mask.npy").out
+    # unless an option needs all of the array
+    words = ("--mask", "mask.npy", "--save", "all.npz", "--online")
+    assert "blocks of" not in cli(*RUN, *words).out
+
+
+@pytest.mark.parametrize(
+    "words, part",
+    [
+        (("--out-of-core", "--checkpoint", "run"), "--checkpoint needs the whole array in memory"),
+        (("--out-of-core", "--reference", "in.zarr"), "--reference needs the whole array in memory"),
+        (("--out-of-core", "--online", "--surrogate", "cdf"), "--surrogate needs the whole array"),
+        (("--out-of-core", "--block", "16"), "--block must have one size per axis"),
+        (("--out-of-core", "--mask", "mask.png"), "mask.png' part by part, expected one of .zarr, .npy"),
+        (("--block", "8x8"), "--block is for arrays that are restored block by block"),
+    ],
+)
+def test_bad_input(cli, stored, tmp_path, words, part):
+    answer = cli(*RUN, *words)
+    assert answer.status == 2 and part in answer.err, answer.err
+    assert not (tmp_path / "out.zarr").exists()
+
+
+def test_a_damaged_store_is_told_in_one_sentence(cli, stored, tmp_path):
+    for name in ("zarr.json", ".zarray"):
+        if (tmp_path / "in.zarr" / name).exists():
+            (tmp_path / "in.zarr" / name).write_text("{")
+    answer = cli(*RUN, "--out-of-core")
+    assert answer.status == 2 and "cannot read 'in.zarr'" in answer.err and answer.err.count("\n") == 1

@@ -1,0 +1,172 @@
+"""The estimators CFA and CKFA: what they learn, hand out and refuse."""
+
+import numpy as np
+import pytest
+
+import kruskal
+from kruskal.errors import InputError
+from tests.gibbs.conv_reference import synthesise
+
+OPTIONS = {"n_atoms": 6, "atom_size": (4, 4), "sweeps": 40, "seed": 3}
+
+
+def make_images(n_images=24, channels=1, scale=1.0, seed=0):
+    """Sparse sums of three separable atoms at random places, with noise of 0.05 times ``scale``."""
+    random = np.random.default_rng(seed)
+    atoms = np.einsum("kx,ky,kc->kxyc", *(random.normal(size=(3, m)) for m in (4, 4, channels)))
+    atoms /= np.sqrt((atoms**2).sum(axis=(1, 2, 3), keepdims=True)) / 2.0
+    maps = random.normal(size=(n_images, 3, 11, 11)) * (random.random((n_images, 3, 11, 11)) < 0.02)
+    clean = synthesise(maps, atoms[None])
+    return scale * clean, scale * (clean + 0.05 * random.normal(size=clean.shape))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    clean, images = make_images(channels=2)
+    return clean, images, kruskal.CKFA(**OPTIONS, rank=1).fit(images)
+
+
+def test_what_a_fit_leaves(fitted):
+    _, images, model = fitted
+    assert model.dictionary_.shape == (6, 4, 4, 2)
+    assert model.n_parameters_ == 6 * 1 * (1 + 4 + 4 + 2)
+    assert kruskal.CFA(6, (4, 4), sweeps=1).fit(images).n_parameters_ == 6 * 32
+    assert model.usage_.shape == (6,) and model.ranks_.max() == 1
+    assert {name: len(values) for name, values in model.trace_.items()} == {
+        "noise_std": 40, "active_per_image": 40, "alpha": 40,
+    }  # fmt: skip
+    assert 0.03 < model.noise_std_ < 0.15
+
+
+def test_reconstruction_is_nearer_to_the_truth_than_the_images(fitted):
+    clean, images, model = fitted
+    mean, std = model.reconstruct(images)
+    assert mean.shape == std.shape == images.shape
+    assert ((mean - clean) ** 2).mean() < 0.85 * ((images - clean) ** 2).mean()
+    assert (std >= 0.0).all() and std.max() > 0.0
+
+
+def test_maps_and_back(fitted):
+    """The mean of the images is the image of the mean maps, as atoms are fixed."""
+    _, images, model = fitted
+    maps = model.transform(images)
+    assert maps.shape == (24, 6, 11, 11) and maps.dtype == np.float32
+    mean, _ = model.reconstruct(images)
+    np.testing.assert_allclose(model.inverse_transform(maps), mean, atol=1e-4)
+    sparse = model.transform(images, sparse=True)
+    assert sparse.shape == (24, 6 * 121) and sparse.nnz < sparse.shape[0] * sparse.shape[1]
+    np.testing.assert_allclose(sparse.toarray().reshape(maps.shape), maps, atol=1e-6)
+    np.testing.assert_allclose(model.inverse_transform(sparse), mean, atol=1e-4)
+
+
+def test_missing_entries_are_filled_in_and_neither_their_values_nor_units_matter():
+    """Scaling is by a power of two, so other units change no draw."""
+    clean, images = make_images()
+    observed = np.random.default_rng(1).random(images.shape) < 0.7
+    means = []
+    for hidden, unit in ((np.nan, 1.0), (1e9, 256.0)):
+        damaged = np.where(observed, unit * images, hidden)
+        model = kruskal.CFA(**(OPTIONS | {"sweeps": 200}), noise_std=0.2 * unit)
+        mean, std = model.fit_reconstruct(damaged[..., 0], observed[..., 0])
+        assert mean.shape == std.shape == (24, 14, 14)
+        means.append(mean / unit)
+    np.testing.assert_array_equal(means[0], means[1])
+    missing = ~observed[..., 0]
+    wrong = ((means[0] - clean[..., 0]) ** 2)[missing].mean()
+    assert wrong < 0.5 * (clean[..., 0] ** 2)[missing].mean()
+
+
+@pytest.mark.parametrize("observed", [None, 0.6])
+def test_results_do_not_depend_on_the_number_of_threads(observed):
+    _, images = make_images()
+    mask = None if observed is None else np.random.default_rng(2).random(images.shape) < observed
+    options = OPTIONS | {"sweeps": 6, "pooling": (2, 3), "nonnegative": True}
+    one, two = (kruskal.CKFA(**options, rank=2, threads=threads).fit(images, mask) for threads in (1, 2))
+    np.testing.assert_array_equal(one.dictionary_, two.dictionary_)
+    np.testing.assert_array_equal(one.transform(images, mask), two.transform(images, mask))
+    assert (one.transform(images, mask) >= 0.0).all()
+
+
+def test_pooling_leaves_at_most_one_non_zero_per_block():
+    _, images = make_images()
+    model = kruskal.CFA(**(OPTIONS | {"sweeps": 8}), pooling=(3, 3)).fit(images)
+    maps = model.transform(images, sweeps=5, burn_in=4)
+    padded = np.zeros((*maps.shape[:2], 12, 12))
+    padded[:, :, :11, :11] = maps != 0.0
+    blocks = padded.reshape(*maps.shape[:2], 4, 3, 4, 3).sum(axis=(3, 5))
+    assert blocks.max() == 1.0
+
+
+def test_a_fixed_noise_is_kept():
+    _, images = make_images(scale=256.0)
+    model = kruskal.CFA(**(OPTIONS | {"sweeps": 3}), noise_std=20.0).fit(images)
+    np.testing.assert_allclose(model.trace_["noise_std"], 20.0)
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"n_atoms": 0}, "n_atoms"),
+        ({"n_atoms": 70000}, "n_atoms"),
+        ({"atom_size": 8}, "atom_size"),
+        ({"atom_size": (8, 0)}, "atom_size"),
+        ({"pooling": (3,)}, "pooling"),
+        ({"sweeps": 0}, "sweeps"),
+        ({"burn_in": 100}, "burn_in"),
+        ({"noise_std": 0.0}, "noise_std"),
+        ({"noise_std": "much"}, "noise_std"),
+        ({"usage_prior": (1.0, -1.0)}, "usage_prior"),
+        ({"start": "zeros"}, "start"),
+        ({"seed": -1}, "seed"),
+        ({"threads": 0}, "threads"),
+    ],
+)
+def test_bad_options_are_named(options, words):
+    with pytest.raises(InputError, match=words):
+        kruskal.CFA(**options)
+
+
+def test_bad_images_are_named(fitted):
+    _, images, model = fitted
+    for bad, words in (
+        (np.zeros((4, 4)), "X has shape"),
+        (np.zeros((3, 5, 5), complex), "dtype"),
+        (np.zeros((3, 3, 3)), "do not fit"),
+        (np.full((2, 9, 9), np.nan), "nothing is observed"),
+        (np.full((2, 9, 9), np.inf), "infinite"),
+    ):
+        with pytest.raises(InputError, match=words):
+            kruskal.CFA(2, (4, 4), sweeps=1).fit(bad)
+    with pytest.raises(InputError, match="mask"):
+        kruskal.CFA(2, (4, 4)).fit(images, np.ones((2, 2)))
+    with pytest.raises(InputError, match="as in fit"):
+        model.transform(images[:, :10])
+    with pytest.raises(InputError, match="burn_in"):
+        model.transform(images, sweeps=5, burn_in=5)
+    with pytest.raises(InputError, match="maps have shape"):
+        model.inverse_transform(np.zeros((2, 3, 4)))
+    with pytest.raises(InputError, match="call fit first"):
+        kruskal.CFA().transform(images)
+    with pytest.raises(InputError, match="rank"):
+        kruskal.CKFA(rank=0)
+
+
+def test_batches_teach_what_a_fit_learns():
+    """Batch after batch the reconstruction of new images gets better, and nothing depends on the threads."""
+    clean, images = make_images(n_images=60, channels=2)
+    models = [kruskal.CKFA(**OPTIONS, rank=1, threads=threads) for threads in (1, 2)]
+    errors = []
+    for first in range(0, 48, 12):
+        for model in models:
+            model.partial_fit(images[first : first + 12], memory=0.9)
+        mean, _ = models[0].reconstruct(images[48:])
+        errors.append(((mean - clean[48:]) ** 2).mean())
+    assert errors[-1] < errors[0]
+    assert errors[-1] < ((images - clean)[48:] ** 2).mean()
+    np.testing.assert_array_equal(models[0].dictionary_, models[1].dictionary_)
+    assert models[0].memory_.n_images == pytest.approx(12 * (1 + 0.9 + 0.81 + 0.729))
+    assert len(models[0].trace_["noise_std"]) == 4
+    with pytest.raises(InputError, match="memory"):
+        models[0].partial_fit(images, memory=1.5)
+    with pytest.raises(InputError, match="missing"):
+        models[0].partial_fit(np.where(images > 1.0, np.nan, images))

@@ -1,0 +1,202 @@
+"""Deep CFA and CKFA: sizes, pooling, pruning, features, files, and what is refused."""
+
+import numpy as np
+import pytest
+
+import kruskal
+from kruskal.errors import InputError
+from kruskal.estimators.deep_layers import image_shapes, layer_options
+from kruskal.gibbs.conv_features import bottom_up, correlate, pool_maps, project, unit_atoms
+
+SMALL = {"n_atoms": (4, 5), "atom_sizes": ((4, 4), (2, 2)), "pooling": ((2, 3),), "sweeps": 12, "seed": 2}
+
+
+def make_pictures(n_images=40, seed=0, size=12):
+    """Two classes: short vertical or horizontal strokes at random places, a little noise."""
+    random = np.random.default_rng(seed)
+    images = 0.05 * random.random((n_images, size, size))
+    labels = np.arange(n_images) % 2
+    for image, label in zip(images, labels):
+        for _ in range(4):
+            x, y = random.integers(0, size - 4, 2)
+            if label:
+                image[x : x + 4, y] += 1.0
+            else:
+                image[x, y : y + 4] += 1.0
+    return images, labels
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    images, labels = make_pictures()
+    return images, labels, kruskal.DeepCKFA(**SMALL, threads=1).fit(images)
+
+
+def options(**changes):
+    given = {"rank": 1, "sweeps": 1, "noise_precision": 1.0, "nonnegative": True} | changes
+    return layer_options(**given)
+
+
+def test_sizes_of_the_paper():
+    mnist = options(n_atoms=(50, 200), atom_sizes=((8, 8), (6, 6)), pooling=((3, 3),))
+    assert image_shapes((28, 28, 1), mnist) == [(7, 7), (2, 2)]
+    caltech = options(n_atoms=(64, 125, 128), atom_sizes=((16, 16), (9, 9), (5, 5)), pooling=((4, 4), (2, 2)))
+    assert image_shapes((128, 128, 1), caltech) == [(29, 29), (11, 11), (7, 7)]
+    with pytest.raises(InputError, match="layer 2 are 6x6, expected at most 5x5"):
+        image_shapes((21, 21, 1), mnist)
+
+
+@pytest.mark.parametrize("pooling", [(1, 1), (2, 2), (3, 2), (4, 4), (9, 9)])
+def test_pooling_keeps_the_sign_of_the_largest(pooling):
+    maps = np.random.default_rng(1).normal(size=(2, 9, 7, 3)).astype(np.float32)
+    maps[0, :4, :4] = -np.abs(maps[0, :4, :4])
+    found = pool_maps(maps.copy(), pooling)
+    rows, columns = -(-9 // pooling[0]), -(-7 // pooling[1])
+    assert found.shape == (2, rows, columns, 3)
+    for n, i, j, k in np.ndindex(found.shape):
+        block = maps[n, i * pooling[0] : (i + 1) * pooling[0], j * pooling[1] : (j + 1) * pooling[1], k]
+        assert found[n, i, j, k] == block.flat[np.argmax(np.abs(block))]
+
+
+def test_one_pass_is_the_maximum_of_the_non_negative_correlations():
+    random = np.random.default_rng(2)
+    images, atoms = random.normal(size=(3, 8, 9, 2)), unit_atoms(random.normal(size=(4, 3, 2, 2)))
+    np.testing.assert_allclose((atoms**2).sum(axis=(1, 2, 3)), 1.0)
+    maps = correlate(images, atoms)
+    assert maps.shape == (3, 6, 8, 4)
+    for x, y in ((0, 0), (5, 7), (2, 3)):
+        expected = np.einsum("nabc,kabc->nk", images[:, x : x + 3, y : y + 2], atoms)
+        np.testing.assert_allclose(maps[:, x, y], expected)
+    found = bottom_up(images, atoms, (4, 4), True)
+    np.testing.assert_allclose(found[:, 1, 1], np.maximum(maps[:, 4:, 4:].max(axis=(1, 2)), 0.0))
+    assert bottom_up(images, atoms, (4, 4), False).min() < 0.0 <= found.min()
+    assert not unit_atoms(np.zeros((1, 2, 2, 1))).any()
+
+
+def test_atoms_of_upper_layers_in_pixels():
+    """An atom with a single entry is the atom below at the place of its block."""
+    below = np.random.default_rng(3).normal(size=(3, 4, 5, 2))
+    atoms = np.zeros((1, 2, 3, 3))
+    atoms[0, 1, 2, 1] = 2.0
+    made = project(atoms, below, (3, 2))
+    assert made.shape == (1, 3 + 4, 4 + 5, 2)
+    np.testing.assert_allclose(made[0, 3:, 4:], 2.0 * below[1])
+    assert np.count_nonzero(made) == below[1].size
+
+
+def test_what_a_fit_leaves(fitted):
+    images, _, model = fitted
+    first, second = model.n_atoms_
+    assert model.atoms(1).shape == (first, 4, 4, 1) and model.atoms(2).shape == (second, 2, 2, first)
+    assert model.n_parameters_ == first * (1 + 4 + 4 + 1) + second * (1 + 2 + 2 + first)
+    assert model.n_features_ == [5 * 3 * first, 4 * 2 * second]
+    assert model.pixel_atoms(2).shape == (second, 2 + 4, 3 + 4, 1)
+    assert model.transform(images).shape == (40, model.n_features_[1])
+    both = model.transform(images, layers=[1, 2])
+    assert both.dtype == np.float32
+    np.testing.assert_array_equal(both[:, : model.n_features_[0]], model.transform(images, 1))
+    for layer in (1, 2):
+        assert np.mean(model.transform(images, layer).astype(float) ** 2) == pytest.approx(1.0, rel=1e-4)
+
+
+def test_free_atoms_count_all_their_entries():
+    images, _ = make_pictures()
+    model = kruskal.DeepCFA(**SMALL, threads=1).fit(images)
+    first, second = model.n_atoms_
+    assert model.n_parameters_ == 16 * first + 4 * first * second
+
+
+def test_little_used_atoms_are_dropped_with_their_channels():
+    images, _ = make_pictures()
+    common = SMALL | {"n_atoms": (9, 5), "threads": 1}
+    whole = kruskal.DeepCKFA(**common, prune=0.0).fit(images)
+    pruned = kruskal.DeepCKFA(**common, prune=0.9).fit(images)
+    usage = whole.layers_[0].usage_
+    kept = usage > 0.9 * usage.mean()
+    assert 1 <= kept.sum() < len(usage)
+    np.testing.assert_array_equal(pruned.atoms(1), whole.atoms(1)[kept])
+    assert pruned.atoms(2).shape[3] == kept.sum()
+
+
+@pytest.mark.parametrize("features", ["bottom-up", "gibbs"])
+def test_threads_and_files_change_nothing(features, tmp_path):
+    images, _ = make_pictures(20)
+    common = SMALL | {"sweeps": 4, "features": features, "map_sweeps": (4, 2), "n_training": 15}
+    found = []
+    for threads in (1, 2):
+        model = kruskal.DeepCKFA(**common, threads=threads).fit(images)
+        found.append(model.transform(images, [1, 2]))
+    np.testing.assert_array_equal(*found)
+    model.save(tmp_path / "deep.npz")
+    again = kruskal.DeepCFA.load(tmp_path / "deep.npz")
+    assert isinstance(again, kruskal.DeepCKFA) and again.n_parameters_ == model.n_parameters_
+    np.testing.assert_array_equal(again.transform(images, [1, 2]), found[1])
+    np.testing.assert_array_equal(again.pixel_atoms(2), model.pixel_atoms(2))
+
+
+def test_features_tell_classes_apart(fitted):
+    images, labels, model = fitted
+    others, wanted = make_pictures(60, seed=5)
+    svm = kruskal.BayesianSVM(method="em", calibration_folds=0, threads=1)
+    assert svm.fit(model.transform(images), labels).score(model.transform(others), wanted) >= 0.9
+
+
+def test_batches_are_seams_nobody_sees(fitted, monkeypatch):
+    images, _, model = fitted
+    whole = model.transform(images)
+    monkeypatch.setattr("kruskal.estimators.deep_layers._MOST_IMAGES", 7)
+    np.testing.assert_allclose(model.transform(images), whole, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({"atom_sizes": ((4, 4),)}, "atom_sizes has 1 entries, expected one for each of 2 layers"),
+        ({"atom_sizes": ((4, 4), 3)}, "atom_sizes must be two whole numbers"),
+        ({"pooling": ((2, 2), (2, 2), (2, 2))}, "pooling has 3 entries"),
+        ({"atom_sizes": ((13, 4), (2, 2))}, "layer 1 are 13x4, expected at most 12x12"),
+        ({"features": "sampled"}, "features must be one of bottom-up, gibbs"),
+        ({"prune": 1.0}, "prune must be a number from 0 to below 1"),
+        ({"rank": 0}, "rank must be a whole number"),
+        ({"noise_precision": -1}, "noise_precision must be positive"),
+        ({"map_sweeps": (3, 3)}, "map_sweeps must be a whole number of 0 to 2"),
+        ({"n_training": 0}, "n_training must be a whole number"),
+    ],
+)
+def test_bad_options(changes, sentence):
+    images, _ = make_pictures(6)
+    with pytest.raises(InputError, match=sentence):
+        kruskal.DeepCKFA(**(SMALL | {"sweeps": 2, "threads": 1} | changes)).fit(images)
+
+
+def test_bad_images_and_files(fitted, tmp_path):
+    images, _, model = fitted
+    broken = images.copy()
+    broken[0, 0, 0] = np.nan
+    with pytest.raises(InputError, match="X has 1 missing entries"):
+        model.transform(broken)
+    with pytest.raises(InputError, match=r"images of shape \(11, 12, 1\), expected \(12, 12, 1\)"):
+        model.transform(images[:, 1:])
+    with pytest.raises(InputError, match="layers must be a whole number of 1 to 2"):
+        model.transform(images, 3)
+    with pytest.raises(InputError, match="not fitted"):
+        kruskal.DeepCKFA().transform(images)
+    with pytest.raises(InputError, match="zero everywhere"):
+        kruskal.DeepCKFA(**SMALL).fit(np.zeros((3, 12, 12)))
+    path = tmp_path / "deep.npz"
+    with pytest.raises(InputError, match=r"must end in \.npz"):
+        model.save(tmp_path / "deep.txt")
+    with pytest.raises(InputError, match="does not exist"):
+        kruskal.DeepCKFA.load(path)
+    model.save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **(arrays | {"version": 99}))
+    with pytest.raises(InputError, match="has version 99; this package reads 1"):
+        kruskal.DeepCKFA.load(path)
+    np.savez(path, **(arrays | {"layer2_dictionary": arrays["layer2_dictionary"][:, 1:]}))
+    with pytest.raises(InputError, match="damaged: dictionary has shape"):
+        kruskal.DeepCKFA.load(path)
+    path.write_bytes(b"PK not a zip")
+    with pytest.raises(InputError, match="no file of a kruskal deep model"):
+        kruskal.DeepCKFA.load(path)
