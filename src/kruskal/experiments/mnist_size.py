@@ -8,7 +8,7 @@ import numpy as np
 
 from kruskal.experiments.cells import Cell, Context
 from kruskal.experiments.experiment import Experiment, Results
-from kruskal.experiments.mnist import ROWS, train_and_test
+from kruskal.experiments.mnist import MODELS, train_and_test
 from kruskal.experiments.notes import run_notes
 from kruskal.experiments.plots import Curve, Panel, draw_curves
 from kruskal.experiments.tables import Score, Table, over_seeds, score_of
@@ -18,7 +18,6 @@ from kruskal.report.canvas import ACCENT, INK, SECOND
 SIZES = (100, 500, 1_000, 5_000, 60_000)
 QUICK_SIZES = (100, 1_000)
 DRAWS = 5
-MODELS = ("dgdn", "kruskal-dgdn-r1", "kruskal-dgdn-r8")
 COLOURS = {"dgdn": SECOND, "kruskal-dgdn-r1": ACCENT, "kruskal-dgdn-r8": INK}
 
 
@@ -50,7 +49,7 @@ class MnistSize:
     def tables(self, results: Results) -> list[Table]:
         """Mean and standard deviation over the draws."""
         rows: list[list[str | Score | None]] = [
-            [ROWS[model].label, *_scores(results, model)] for model in MODELS
+            [MODELS[model].label, *_scores(results, model)] for model in MODELS
         ]
         runs = [
             run for model, size in product(MODELS, SIZES) for run in over_seeds(results, _name(model, size))
@@ -72,7 +71,7 @@ class MnistSize:
         for model in MODELS:
             scores = _scores(results, model)
             errors, spread = [score.ours for score in scores], [score.spread for score in scores]
-            curves.append(Curve(ROWS[model].label, SIZES, errors, spread, COLOURS[model]))
+            curves.append(Curve(MODELS[model].label, SIZES, errors, spread, COLOURS[model]))
         names = [f"{size:,}" for size in SIZES]
         panel = Panel("Test error", "Training images", curves, True, SIZES, names)
         return draw_curves(
@@ -97,7 +96,7 @@ def draw_images(labels: np.ndarray, size: int, seed: int) -> np.ndarray:
 
 
 def _cell(model: str, size: int, seed: int) -> Cell:
-    options = {"model": dict(ROWS[model].options), "size": size, "seed": seed}
+    options = {"model": dict(MODELS[model].options), "size": size, "seed": seed}
     return Cell(f"{_name(model, size)}-seed{seed}", options)
 
 
