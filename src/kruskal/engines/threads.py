@@ -54,6 +54,13 @@ class Threads(Generic[S]):
 
         self._share(one_part, n_parts)
 
+    def beside(self, function: Callable[[], T]) -> Callable[[], T]:
+        """Work on ``function`` beside the next `map`, or at once if there is one thread."""
+        if self._pool is None:
+            result = function()
+            return lambda: result
+        return self._pool.submit(function).result
+
     def _share(self, function: Callable[[int], T], n_tasks: int) -> list[T]:
         """``function`` of 0 .. n_tasks - 1, shared out among the threads."""
         if self._pool is None or n_tasks == 1:

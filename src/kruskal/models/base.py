@@ -83,9 +83,15 @@ class FactorModel(ABC):
         """
         if rest is None:
             rest = Rest.nothing(len(engine.region_sizes), *state.dictionary.shape)
-        drawn = self.draw_local(state, engine, seed, number)
+        drawn, codes = self.draw_codes(state, engine, seed, number)
+        # the usage needs no more than z, so it is drawn while the threads are at the slabs
+        sums = added(Sums(engine.region_sizes, engine.n_observed, *drawn), rest.sums)
+        usage = engine.beside(partial(self.draw_usage, state, sums, seed, number))
+        if self.joint:
+            drawn = self.draw_slabs(drawn, codes, engine, seed, number)
         own = Sums(engine.region_sizes, engine.n_observed, *drawn)
-        state = self.draw_scalars(state, added(own, rest.sums), seed, number)
+        state = self.draw_precisions(state, added(own, rest.sums), seed, number)
+        state = with_usage(state, usage())
         if not self.fixed_atoms:
             if with_atoms:
                 state = self.draw_atoms(state, drawn, engine, seed, number, rest)
@@ -96,6 +102,11 @@ class FactorModel(ABC):
 
     def draw_local(self, state: Global, engine: Engine, seed: int, number: int) -> CodeDraw:
         """The codes of every item, then its slabs."""
+        drawn, codes = self.draw_codes(state, engine, seed, number)
+        return self.draw_slabs(drawn, codes, engine, seed, number) if self.joint else drawn
+
+    def draw_codes(self, state: Global, engine: Engine, seed: int, number: int) -> tuple[CodeDraw, CodeModel]:
+        """The codes of every item, one atom after the other; and what they were drawn with."""
         codes = code_model(
             state.dictionary,
             state.log_odds,
@@ -107,7 +118,7 @@ class FactorModel(ABC):
         drawn = sum_in_order(
             engine.map(partial(draw_codes, model=codes, seed=seed, sweep=number, collapsed=self.collapsed))
         )
-        return self.draw_slabs(drawn, codes, engine, seed, number) if self.joint else drawn
+        return drawn, codes
 
     def expect(self, state: Global, engine: Engine) -> list[Slab]:
         """The expected items given which atoms they use, summed where they overlap."""
@@ -142,13 +153,20 @@ class FactorModel(ABC):
 
     def draw_scalars(self, state: Global, sums: Sums, seed: int, number: int) -> Global:
         """pi, gamma_s and gamma_eps."""
-        usage = draw_usage(
+        drawn = self.draw_usage(state, sums, seed, number)
+        return with_usage(self.draw_precisions(state, sums, seed, number), drawn)
+
+    def draw_usage(self, state: Global, sums: Sums, seed: int, number: int) -> Usage:
+        """pi, and what governs it."""
+        return draw_usage(
             Usage(state.log_odds, state.usage_mean, state.concentration), sums.counts, sums.region_sizes,
             self.usage_prior, self.concentration_prior, number <= self.delay,
             generator(seed, Stream.USAGE, number),
         )  # fmt: skip
+
+    def draw_precisions(self, state: Global, sums: Sums, seed: int, number: int) -> Global:
+        """gamma_s and gamma_eps."""
         return state._replace(
-            log_odds=usage.log_odds, usage_mean=usage.mean, concentration=usage.concentration,
             code_precision=draw_precision(
                 sums.counts.sum(), sums.squares.sum(), self.code_prior,
                 generator(seed, Stream.CODE_PRECISION, number),
@@ -203,3 +221,8 @@ class FactorModel(ABC):
     def draw_atom_prior(self, state: Global, seed: int, number: int) -> Global:
         """Draw what governs the atoms; nothing for fixed priors."""
         return state
+
+
+def with_usage(state: Global, usage: Usage) -> Global:
+    """The state with another usage."""
+    return state._replace(log_odds=usage.log_odds, usage_mean=usage.mean, concentration=usage.concentration)

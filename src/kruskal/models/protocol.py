@@ -64,6 +64,10 @@ class Engine(Protocol):
         """``function`` of every shard in order and a part, for each of ``n_parts`` parts."""
         ...
 
+    def beside(self, function: Callable[[], T]) -> Callable[[], T]:
+        """Begin to work on ``function``; what is returned waits for its result."""
+        ...
+
     def codes(self) -> tuple[Codes, ...]:
         """The codes of every shard."""
         ...

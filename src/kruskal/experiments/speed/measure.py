@@ -23,8 +23,8 @@ from kruskal.models.base import SweepReport
 
 PHASES = ("codes", "slabs", "scalars", "atoms", "prior", "assembly")
 _METHODS = {
+    "draw_codes": "codes",
     "draw_slabs": "slabs",
-    "draw_scalars": "scalars",
     "draw_atoms": "atoms",
     "draw_atom_prior": "prior",
 }
@@ -37,8 +37,9 @@ ONE_CALL, ON_A_POOL, BLAS_THREADS = "one BLAS call", "shards on a pool", "BLAS t
 class TimedChain:
     """A chain that tells how long every phase of a sweep took; a context manager.
 
-    The model's own methods are timed from outside, so that what is measured is what a user runs: the code
-    draw is what a sweep takes beyond its other draws, the assembly what `Chain.advance` takes beyond a sweep.
+    The model's own methods are timed from outside, so that what is measured is what a user runs: the scalars
+    are what a sweep takes beyond its other draws, the assembly what `Chain.advance` takes beyond a sweep.
+    With several threads the usage is drawn beside the slabs and counts there.
 
     Attributes
     ----------
@@ -73,7 +74,7 @@ class TimedChain:
         self.other_seconds.append(max(0.0, _machine_seconds() - all_began - self.cpu_seconds[-1]))
         spent = {name: self._spent.get(name, 0.0) for name in _METHODS.values()}
         inside = self._spent["sweep"]
-        return {"codes": inside - sum(spent.values()), **spent, "assembly": seconds - inside}
+        return {**spent, "scalars": inside - sum(spent.values()), "assembly": seconds - inside}
 
     def cores(self, last: int) -> dict[str, float]:
         """How many cores the last sweeps kept busy, and how many other programs did at the same time."""
