@@ -33,7 +33,7 @@ def fitted():
 
 
 def options(**changes):
-    given = {"rank": 1, "sweeps": 1, "noise_precision": 1.0, "nonnegative": True} | changes
+    given = {"rank": 1, "sweeps": 1, "noise_precision": 1.0, "nonnegative": True, "usage": "shared"} | changes
     return layer_options(**given)
 
 

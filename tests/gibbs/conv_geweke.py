@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from kruskal.engines.threads import ImageThreads
 from kruskal.gibbs.conv_local import dense_maps, sparse_maps
@@ -24,6 +25,8 @@ SMALL: dict[str, Any] = {"image_shape": (4, 3, 2), "atom_size": (2, 2), "n_atoms
 """Maps of 3x2 places: atoms overlap, and blocks of 2x2 are partial at the bottom."""
 MOVING = SMALL | {"image_shape": (5, 5, 1)}
 """Maps of 4x4 places, in which non-zeros are also moved."""
+SEVERAL = SMALL | {"image_shape": (4, 3, 1), "n_images": 3}
+"""More images, each with a usage of its own."""
 SETTINGS = {
     "cfa": ConvCase(**SMALL),
     "cfa-moving": ConvCase(**MOVING),
@@ -36,8 +39,11 @@ SETTINGS = {
     "cfa-positive": ConvCase(nonnegative=True, **MOVING),
     "ckfa-positive-pooling": ConvCase(rank=2, nonnegative=True, pooling=(2, 1), **SMALL),
     "cfa-positive-masked": ConvCase(nonnegative=True, masked=True, pooling=(1, 2), **SMALL),
+    "cfa-by-image": ConvCase(by_image=True, **SEVERAL),
+    "ckfa-by-image-masked": ConvCase(rank=1, masked=True, by_image=True, **SEVERAL),
+    "cfa-by-image-pooling": ConvCase(pooling=(2, 2), nonnegative=True, by_image=True, **SEVERAL),
 }
-SCALARS = ("alpha", "code_precision", "noise_precision")
+SCALARS = ("concentration", "alpha", "code_precision", "noise_precision")
 
 
 def model_of(case: ConvCase):
@@ -46,10 +52,16 @@ def model_of(case: ConvCase):
         "image_shape": case.image_shape, "atom_size": case.atom_size, "n_atoms": case.n_atoms,
         "pooling": case.pooling, "nonnegative": case.nonnegative, "usage_prior": UsagePrior(*PRIORS.usage),
         "code_prior": GammaPrior(*PRIORS.code), "noise_prior": GammaPrior(*PRIORS.noise), "delay": 0,
+        "usage_by_image": case.by_image, "concentration_prior": GammaPrior(*PRIORS.concentration),
     }  # fmt: skip
     if case.rank == 0:
         return CFA(**common)
     return CKFA(**common, rank=case.rank, alpha_prior=AlphaPrior(*PRIORS.alpha))
+
+
+def mean_of(values: np.ndarray) -> np.ndarray:
+    """One mean per draw."""
+    return values.reshape(len(values), -1).mean(axis=1)
 
 
 def statistics(draws: dict[str, Any], case: ConvCase) -> dict[str, np.ndarray]:
@@ -67,16 +79,17 @@ def statistics(draws: dict[str, Any], case: ConvCase) -> dict[str, np.ndarray]:
     share = used.mean(axis=(1, 2, 3, 4))
     by_atom = used.mean(axis=(1, 3, 4))
     on = 1.0 - theta[..., 0]
+    by_theta = used.mean(axis=(3, 4)) if case.by_image else by_atom
     result = {
         "log gamma_s": log_code,
         "log gamma_eps": log_noise,
-        "on": on.mean(axis=1),
-        "on^2": (on**2).mean(axis=1),
-        "theta of the first cell": theta[..., 1].mean(axis=1),
-        "theta of the last cell": theta[..., -1].mean(axis=1),
+        "on": mean_of(on),
+        "on^2": mean_of(on**2),
+        "theta of the first cell": mean_of(theta[..., 1]),
+        "theta of the last cell": mean_of(theta[..., -1]),
         "z": share,
         "z of the last place": used[..., -1, -1].mean(axis=(1, 2)),
-        "on z": (on * by_atom).mean(axis=1),
+        "on z": mean_of(on * by_theta),
         "z z of neighbours": (used[..., 1:, :] & used[..., :-1, :]).mean(axis=(1, 2, 3, 4)),
         "w w of neighbours": np.tanh((slab[..., 1:, :] * slab[..., :-1, :]).sum(axis=(1, 2, 3, 4))),
         "log |d|^2": lengths.mean(axis=1),
@@ -95,6 +108,21 @@ def statistics(draws: dict[str, Any], case: ConvCase) -> dict[str, np.ndarray]:
         "log |d|^2 z": (lengths * by_atom).mean(axis=1),
         "log |d|^2 log gamma_s": lengths.mean(axis=1) * log_code,
     }
+    if case.by_image:
+        eta, log_h = draws["eta"], np.log(draws["concentration"])
+        scatter = mean_of((on - eta[:, None]) ** 2)
+        result |= {
+            "eta": mean_of(eta),
+            "eta^2": mean_of(eta**2),
+            "log h": log_h,
+            "(on - eta)^2": scatter,
+            "log h (on - eta)^2": log_h * scatter,
+            "eta on": mean_of(eta[:, None] * on),
+            "on on of two images": mean_of(on[:, 0] * on[:, 1]),
+            "z z of two images": mean_of(by_theta[:, 0] * by_theta[:, 1]),
+            "log h z z of two images": log_h * mean_of(by_theta[:, 0] * by_theta[:, 1]),
+            "log h z^2": log_h * mean_of(by_theta**2),
+        }
     if case.rank > 0:
         weights, log_alpha, log_delta = draws["weights"], np.log(draws["alpha"]), np.log(draws["delta"])
         prior = np.cumprod(draws["delta"], axis=2) * weights**2
@@ -119,12 +147,20 @@ def statistics(draws: dict[str, Any], case: ConvCase) -> dict[str, np.ndarray]:
 def first_state(case: ConvCase, draws: dict[str, Any], i: int) -> ConvGlobal:
     """The global state of one draw from the prior."""
     factors = np.concatenate([mode[i] for mode in draws["modes"]], axis=1)
+    usage: dict[str, Any] = {"image_log_odds": np.zeros((0, case.n_atoms))}
+    if case.by_image:
+        eta, pi = draws["eta"][i], draws["pi"][i]
+        log_eta = np.log(eta) - np.log1p(-eta)
+        usage["log_odds"] = log_eta[:, None] + np.log(draws["phi"][i])
+        usage["image_log_odds"] = np.log(pi) - np.log1p(-pi)
+    else:
+        usage["log_odds"] = np.log(draws["theta"][i, :, 1:]) - np.log(draws["theta"][i, :, :1])
     return ConvGlobal(
         dictionary=draws["gaussian"][i].reshape(case.n_atoms, -1).copy(), weights=draws["weights"][i].copy(),
         factors=factors if case.rank else np.zeros((case.n_atoms, 0, 0)), log_delta=np.log(draws["delta"][i]),
         alpha=float(draws["alpha"][i]),
-        log_odds=np.log(draws["theta"][i, :, 1:]) - np.log(draws["theta"][i, :, :1]),
         code_precision=float(draws["code_precision"][i]), noise_precision=float(draws["noise_precision"][i]),
+        concentration=float(draws["concentration"][i]), **usage,
     )  # fmt: skip
 
 
@@ -134,7 +170,8 @@ def empty_batch(case: ConvCase) -> dict[str, Any]:
         "maps": np.empty((BATCH, case.n_images, case.n_atoms, *layout.map_shape)),
         "gaussian": np.empty((BATCH, case.n_atoms, *shape)),
         "values": np.empty((BATCH, case.n_images, *case.image_shape)),
-        "theta": np.empty((BATCH, case.n_atoms, layout.n_cells + 1)),
+        "theta": np.empty((BATCH, *[case.n_images] * case.by_image, case.n_atoms, layout.n_cells + 1)),
+        "eta": np.empty((BATCH, case.n_atoms)),
         "weights": np.empty((BATCH, case.n_atoms, case.rank)),
         "modes": [np.empty((BATCH, case.n_atoms, m, case.rank)) for m in shape],
         "delta": np.empty((BATCH, case.n_atoms, case.rank)),
@@ -147,7 +184,13 @@ def keep(kept: dict[str, Any], step: int, case: ConvCase, state: ConvGlobal, val
     kept["maps"][step], kept["values"][step] = maps, values
     kept["gaussian"][step] = state.dictionary.reshape(case.n_atoms, *case.layout.atom_shape)
     odds = np.exp(np.hstack([np.zeros((case.n_atoms, 1)), state.log_odds]))
-    kept["theta"][step] = odds / odds.sum(axis=1, keepdims=True)
+    theta = odds / odds.sum(axis=1, keepdims=True)
+    if case.by_image:
+        pi = expit(state.image_log_odds)[..., None]
+        phi = theta[:, 1:] / theta[:, 1:].sum(axis=1, keepdims=True)
+        kept["eta"][step] = 1.0 - theta[:, 0]
+        theta = np.concatenate([1.0 - pi, pi * phi], axis=2)
+    kept["theta"][step] = theta
     kept["weights"][step], kept["delta"][step] = state.weights, np.exp(state.log_delta)
     first = 0
     for mode, size in zip(kept["modes"], case.layout.atom_shape):

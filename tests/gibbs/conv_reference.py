@@ -12,7 +12,15 @@ import numpy as np
 from scipy.special import gammaln, log_ndtr
 
 from kruskal.gibbs.conv_local import Layout
-from tests.gibbs.reference import Priors, alpha_grid, compose, log_alpha_prior, log_gamma, log_normal
+from tests.gibbs.reference import (
+    Priors,
+    alpha_grid,
+    compose,
+    log_alpha_prior,
+    log_beta,
+    log_gamma,
+    log_normal,
+)
 
 PRIORS = Priors()
 
@@ -28,12 +36,14 @@ class ConvCase(NamedTuple):
     atom_size: tuple[int, int] = (3, 2)
     n_atoms: int = 3
     n_images: int = 3
+    by_image: bool = False
 
     def __str__(self) -> str:
         kind = f"rank{self.rank}" if self.rank else "gaussian"
         pooled = f"-pool{self.pooling[0]}x{self.pooling[1]}" if self.pooling != (1, 1) else ""
         sign = "-positive" if self.nonnegative else ""
-        return f"{kind}{pooled}{sign}-{'masked' if self.masked else 'complete'}"
+        usage = "-by_image" if self.by_image else ""
+        return f"{kind}{pooled}{sign}{usage}-{'masked' if self.masked else 'complete'}"
 
     @property
     def layout(self) -> Layout:
@@ -56,7 +66,8 @@ class ConvWorld:
     ----------
     values, observed : (N, M_x, M_y, C);  maps : W (N, K, map rows, map columns)
     gaussian : (K, m_x, m_y, C);  weights : (K, R);  modes : three arrays (K, m_t, R);  delta : (K, R)
-    theta : (K, cells + 1), off first
+    theta : (K, cells + 1), off first; nothing with usage by image, which has instead
+    pi : (N, K);  phi : (K, cells);  eta : (K,);  concentration : h
     """
 
     case: ConvCase
@@ -71,6 +82,10 @@ class ConvWorld:
     theta: np.ndarray
     code_precision: float
     noise_precision: float
+    pi: np.ndarray
+    phi: np.ndarray
+    eta: np.ndarray
+    concentration: float
 
     @property
     def layout(self) -> Layout:
@@ -78,15 +93,23 @@ class ConvWorld:
 
     @property
     def n_atoms(self) -> int:
-        return len(self.theta)
+        return self.maps.shape[1]
 
     @property
     def rank(self) -> int:
         return self.weights.shape[1]
 
-    @property
-    def log_odds(self) -> np.ndarray:
-        return np.log(self.theta[:, 1:]) - np.log(self.theta[:, :1])
+    def theta_of(self, n: int) -> np.ndarray:
+        """(K, cells + 1) of image n."""
+        if not self.case.by_image:
+            return self.theta
+        pi = self.pi[n][:, None]
+        return np.hstack([1.0 - pi, pi * self.phi])
+
+    def log_odds(self, n: int = 0) -> np.ndarray:
+        """(K, cells) of image n."""
+        theta = self.theta_of(n)
+        return np.log(theta[:, 1:]) - np.log(theta[:, :1])
 
     @property
     def tau(self) -> np.ndarray:
@@ -155,6 +178,22 @@ def dirichlet_shapes(case: ConvCase, priors: Priors = PRIORS) -> np.ndarray:
     return np.array([unused, *[used / cells] * cells])
 
 
+def log_usage_prior(world: ConvWorld, priors: Priors) -> float:
+    """Of theta, or of pi, phi, eta and h."""
+    shapes, h = dirichlet_shapes(world.case, priors), world.concentration
+    if not world.case.by_image:
+        return log_dirichlet(world.theta, shapes)
+    total = log_beta(world.eta, *priors.usage_shapes(world.n_atoms)).sum()
+    total += log_beta(world.pi, h * world.eta, h * (1.0 - world.eta)).sum()
+    return float(total) + log_dirichlet(world.phi, shapes[1:]) + float(log_gamma(h, *priors.concentration))
+
+
+def log_dirichlet(shares: np.ndarray, shapes: np.ndarray) -> float:
+    """Of all rows of ``shares``, one density."""
+    constant = gammaln(shapes.sum()) - gammaln(shapes).sum()
+    return float(((shapes - 1.0) * np.log(shares)).sum() + len(shares) * constant)
+
+
 def log_joint(world: ConvWorld, priors: Priors = PRIORS) -> float:
     """log p(everything), up to the constant of p(alpha); slabs of what is off do not exist."""
     total = log_normal(world.residual()[world.observed], 0.0, world.noise_precision).sum()
@@ -164,16 +203,15 @@ def log_joint(world: ConvWorld, priors: Priors = PRIORS) -> float:
     total += np.sum(log_slab(world.maps[on], world.code_precision, world.case.nonnegative))
     for cells in blocks_of(world.layout):
         exists = [0, *(1 + g for g, _, _ in cells)]
-        for k in range(world.n_atoms):
-            normaliser = math.log(world.theta[k, exists].sum())
-            for n in range(len(world.maps)):
+        for n in range(len(world.maps)):
+            theta = world.theta_of(n)
+            for k in range(world.n_atoms):
+                normaliser = math.log(theta[k, exists].sum())
                 used = [g for g, x, y in cells if on[n, k, x, y]]
                 if len(used) > 1:
                     return -math.inf
-                total += math.log(world.theta[k, 1 + used[0] if used else 0]) - normaliser
-    shapes = dirichlet_shapes(world.case, priors)
-    constant = gammaln(shapes.sum()) - gammaln(shapes).sum()
-    total += ((shapes - 1.0) * np.log(world.theta)).sum() + world.n_atoms * constant
+                total += math.log(theta[k, 1 + used[0] if used else 0]) - normaliser
+    total += log_usage_prior(world, priors)
     total += log_gamma(world.noise_precision, *priors.noise) + log_gamma(world.code_precision, *priors.code)
     if world.rank == 0:
         total += log_normal(world.gaussian, 0.0, float(world.gaussian[0].size)).sum()
@@ -190,17 +228,15 @@ def simulate(
 ) -> dict[str, Any]:
     """``n_draws`` independent draws of all variables from the prior, as arrays with a leading axis."""
     layout, n_atoms, rank = case.layout, case.n_atoms, case.rank
-    size = (n_draws, n_atoms, layout.n_cells + 1)
-    gammas = random.standard_gamma(dirichlet_shapes(case, priors), size=size)
-    draws: dict[str, Any] = {"theta": np.maximum(gammas / gammas.sum(axis=2, keepdims=True), 1e-300)}
+    draws = simulate_usage(random, case, n_draws, priors)
     draws["code_precision"] = random.gamma(priors.code[0], 1.0 / priors.code[1], n_draws)
     draws["noise_precision"] = random.gamma(priors.noise[0], 1.0 / priors.noise[1], n_draws)
     maps = np.zeros((n_draws, case.n_images, n_atoms, *layout.map_shape))
     for cells in blocks_of(layout):
-        share = draws["theta"][:, :, [0, *(1 + g for g, _, _ in cells)]]
-        below = np.cumsum(share / share.sum(axis=2, keepdims=True), axis=2)
+        share = draws["theta"][..., [0, *(1 + g for g, _, _ in cells)]]
+        below = np.cumsum(share / share.sum(axis=-1, keepdims=True), axis=-1)
         u = random.random((n_draws, case.n_images, n_atoms))
-        state = (u[..., None] > below[:, None]).sum(axis=3)
+        state = (u[..., None] > (below if case.by_image else below[:, None])).sum(axis=3)
         for i, (_, x, y) in enumerate(cells):
             maps[..., x, y] = state == i + 1
     slab = random.standard_normal(maps.shape)
@@ -224,6 +260,30 @@ def simulate(
     return draws
 
 
+def simulate_usage(
+    random: np.random.Generator, case: ConvCase, n_draws: int, priors: Priors
+) -> dict[str, Any]:
+    """theta (n, K, cells + 1), or with usage by image (n, N, K, cells + 1) and what makes it up."""
+    layout, n_atoms, shapes = case.layout, case.n_atoms, dirichlet_shapes(case, priors)
+    size = (n_draws, n_atoms, layout.n_cells + 1)
+    gammas = random.standard_gamma(shapes, size=size)
+    theta = np.maximum(gammas / gammas.sum(axis=2, keepdims=True), 1e-300)
+    draws: dict[str, Any] = {
+        "theta": theta, "pi": np.zeros((n_draws, 0)), "phi": np.zeros((n_draws, 0)),
+        "eta": np.zeros((n_draws, 0)), "concentration": np.ones(n_draws),
+    }  # fmt: skip
+    if case.by_image:
+        on = np.clip(1.0 - theta[..., 0], 1e-12, 1.0 - 1e-12)
+        phi = np.maximum(theta[..., 1:] / theta[..., 1:].sum(axis=2, keepdims=True), 1e-300)
+        h = random.gamma(priors.concentration[0], 1.0 / priors.concentration[1], n_draws)
+        shapes = h[:, None, None] * np.stack([on, 1.0 - on])[:, :, None]
+        pi = random.beta(*shapes, size=(n_draws, case.n_images, n_atoms))
+        pi = np.clip(pi, 1e-300, 1.0 - 1e-15)
+        draws |= {"eta": on, "phi": phi, "concentration": h, "pi": pi}
+        draws["theta"] = np.concatenate([1.0 - pi[..., None], pi[..., None] * phi[:, None]], axis=3)
+    return draws
+
+
 def world_of(draws: dict[str, Any], i: int, case: ConvCase) -> ConvWorld:
     """Draw ``i`` of `simulate`."""
     return ConvWorld(
@@ -231,6 +291,7 @@ def world_of(draws: dict[str, Any], i: int, case: ConvCase) -> ConvWorld:
         draws["weights"][i], [mode[i] for mode in draws["modes"]], draws["delta"][i],
         float(draws["alpha"][i]), draws["theta"][i],
         float(draws["code_precision"][i]), float(draws["noise_precision"][i]),
+        draws["pi"][i], draws["phi"][i], draws["eta"][i], float(draws["concentration"][i]),
     )  # fmt: skip
 
 
@@ -251,6 +312,11 @@ def make_world(case: ConvCase, seed: int = 0) -> ConvWorld:
         return random.choice([-1.0, 1.0], size=shape) * random.uniform(0.5, 1.5, size=shape)
 
     theta = random.dirichlet(np.full(case.layout.n_cells + 1, 3.0), size=case.n_atoms)
+    if case.by_image:
+        world = world.changed(
+            pi=random.uniform(0.1, 0.9, size=(case.n_images, case.n_atoms)), concentration=6.0,
+            eta=random.uniform(0.2, 0.8, size=case.n_atoms), phi=theta[:, 1:] / theta[:, 1:].sum(1)[:, None],
+        )  # fmt: skip
     world = world.changed(
         maps=maps, gaussian=away_from_zero(world.gaussian.shape), weights=away_from_zero(world.weights.shape),
         modes=[away_from_zero(mode.shape) for mode in world.modes], theta=theta,
@@ -289,7 +355,7 @@ def block_conditional(world: ConvWorld, n: int, k: int, cells):
         gain = 0.5 * math.log(world.code_precision / precision) + 0.5 * linear**2 / precision
         if world.case.nonnegative:
             gain += math.log(2.0) + float(log_ndtr(linear / math.sqrt(precision)))
-        log_weights.append(world.log_odds[k, g] + gain)
+        log_weights.append(world.log_odds(n)[k, g] + gain)
         slabs.append((linear / precision, precision))
     return np.array(log_weights), slabs
 

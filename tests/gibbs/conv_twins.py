@@ -137,7 +137,10 @@ def model_of(
 ) -> MapModel:  # fmt: skip
     """What the draw of the maps is told about a world."""
     complete = bool(world.observed.all()) if complete is None else complete
+    log_odds, by_image = world.log_odds(), None
+    if world.case.by_image:
+        log_odds, by_image = np.log(world.phi), np.log(world.pi) - np.log1p(-world.pi)
     return map_model(
-        world.atoms.reshape(world.n_atoms, -1), world.log_odds, world.code_precision, world.noise_precision,
-        world.case.nonnegative, world.layout, np.dtype(dtype), complete, tile_rows, step,
+        world.atoms.reshape(world.n_atoms, -1), log_odds, world.code_precision, world.noise_precision,
+        world.case.nonnegative, world.layout, np.dtype(dtype), complete, tile_rows, step, by_image,
     )  # fmt: skip

@@ -8,12 +8,19 @@ import pytest
 
 from kruskal.gibbs import precision
 from kruskal.gibbs.conv_local import sparse_maps, split_images
-from kruskal.gibbs.conv_usage import block_kinds, refused_counts, usage_shapes
+from kruskal.gibbs.conv_usage import (
+    MapUsage,
+    block_kinds,
+    cell_shapes,
+    refused_by_image,
+    refused_counts,
+    usage_shapes,
+)
 from kruskal.gibbs.precision import GammaPrior
-from kruskal.gibbs.usage import UsagePrior
+from kruskal.gibbs.usage import Usage, UsagePrior, region_conditional, region_log_likelihood
 from tests.gibbs import conv_reference as ref
 from tests.gibbs.conv_reference import PRIORS, ConvCase, ConvWorld, make_world
-from tests.gibbs.reference import log_gamma, log_gaussian_vector
+from tests.gibbs.reference import log_beta, log_gamma, log_gaussian_vector
 
 EXACT = 1e-9
 CLEARLY_WRONG = 0.5  # nats
@@ -21,6 +28,7 @@ CASES = [
     ConvCase(masked=masked, pooling=pooling, nonnegative=nonnegative)
     for masked, pooling, nonnegative in product((False, True), ((1, 1), (2, 2)), (False, True))
 ]
+BY_IMAGE = [ConvCase(masked=m, pooling=p, by_image=True) for m in (False, True) for p in ((1, 1), (2, 2))]
 KRUSKAL = [ConvCase(rank=rank, masked=masked) for rank, masked in product((1, 3), (False, True))]
 
 
@@ -32,7 +40,7 @@ def random_for(case: ConvCase) -> np.random.Generator:
     return np.random.default_rng([5, case.rank, case.masked, case.nonnegative, *case.pooling])
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", CASES + BY_IMAGE, ids=str)
 def test_blocks(case):
     """From every state of a block to every other: off, and on at each cell with another value."""
     world, random = make_world(case), random_for(case)
@@ -76,7 +84,7 @@ def test_usage(case):
     for cells in ref.blocks_of(case.layout):
         for g, x, y in cells:
             counts[:, g] += on[:, :, x, y].sum(axis=0)
-    refused = refused_counts(world.log_odds, kinds, case.n_images, random)
+    refused = refused_counts(world.log_odds(), kinds, case.n_images, random)
     n_blocks = case.n_images * case.layout.n_blocks
     shapes = np.hstack(usage_shapes(counts, refused, n_blocks, UsagePrior(*PRIORS.usage))[::-1])
     new = world.changed(theta=random.dirichlet(np.full(case.layout.n_cells + 1, 3.0), size=case.n_atoms))
@@ -96,6 +104,54 @@ def test_usage(case):
         assert nats(plain, world, new) > CLEARLY_WRONG
 
 
+def log_usage_given_refused(world: ConvWorld, counts, cells, sizes) -> float:
+    """What `draw_usage_by_image` draws from: eta and h with pi integrated out, then pi and phi."""
+    prior, h = UsagePrior(*PRIORS.usage), world.concentration
+    total = log_beta(world.eta, *prior.shapes(world.n_atoms)).sum() + log_gamma(h, *PRIORS.concentration)
+    total += region_log_likelihood(world.eta, h, counts, sizes).sum()
+    unused = sizes.reshape(len(sizes), -1) - counts
+    total += log_beta(world.pi, *region_conditional(world.eta, h, counts, unused)).sum()
+    return float(total + ((cell_shapes(cells, prior) - 1.0) * np.log(world.phi)).sum())
+
+
+@pytest.mark.parametrize("case", BY_IMAGE, ids=str)
+def test_usage_by_image(case):
+    """eta, h, pi and phi all change at once; refused draws count as blocks that are on."""
+    world, random = make_world(case), random_for(case)
+    kinds, on = block_kinds(case.layout), world.maps != 0.0
+    cells = np.zeros((case.n_atoms, case.layout.n_cells))
+    for block in ref.blocks_of(case.layout):
+        for g, x, y in block:
+            cells[:, g] += on[:, :, x, y].sum(axis=0)
+    logit = np.log(world.pi) - np.log1p(-world.pi)
+    usage = MapUsage(Usage(logit, world.eta, world.concentration), np.log(world.phi))
+    refused = refused_by_image(usage, kinds, random)
+    np.testing.assert_array_equal(refused.images.sum(axis=0), refused.cells.sum(axis=1))
+    counts = on.sum(axis=(2, 3))
+    new = world.changed(
+        pi=random.uniform(0.1, 0.9, size=world.pi.shape), eta=random.uniform(0.1, 0.9, size=case.n_atoms),
+        phi=random.dirichlet(np.full(case.layout.n_cells, 3.0), size=case.n_atoms), concentration=2.5,
+    )  # fmt: skip
+
+    def log_refused(w: ConvWorld) -> float:
+        total = (refused.images * np.log(w.pi)).sum() + (refused.cells * np.log(w.phi)).sum()
+        for kind in kinds:
+            present = 1.0 - w.pi * w.phi[:, ~kind.exists].sum(axis=1)
+            total += kind.number * np.log(present).sum()
+        return float(total)
+
+    def gain(images, cells) -> float:
+        sizes = case.layout.n_blocks + images
+        arguments = (counts + images, cells, sizes)
+        return log_usage_given_refused(new, *arguments) - log_usage_given_refused(world, *arguments)
+
+    right = gain(refused.images, cells + refused.cells) - (log_refused(new) - log_refused(world))
+    assert nats(right, world, new) < EXACT
+    if case.pooling != (1, 1):
+        assert refused.images.sum() > 0
+        assert nats(gain(np.zeros_like(refused.images), cells), world, new) > CLEARLY_WRONG
+
+
 def test_refused_draws_have_their_mean():
     case = ConvCase(pooling=(2, 2), image_shape=(5, 4, 1), atom_size=(3, 2))  # maps 3x3: three partial kinds
     theta = np.array([[0.3, 0.1, 0.2, 0.3, 0.1]])
@@ -109,6 +165,10 @@ def test_refused_draws_have_their_mean():
         expected += 50 * kind.number * lacking / (1.0 - lacking.sum())
     assert sum(kind.number for kind in kinds) == 4
     error = draws.std(axis=0) / math.sqrt(len(draws))
+    np.testing.assert_array_less(np.abs(draws.mean(axis=0) - expected), 4.0 * error + 1e-12)
+    shares = Usage(np.full((50, 1), math.log(0.7 / 0.3)), np.array([0.5]), 1.0)
+    by_image = MapUsage(shares, np.log(theta[:, 1:] / 0.7))
+    draws = np.array([refused_by_image(by_image, kinds, random).cells[0] for _ in range(400)])
     np.testing.assert_array_less(np.abs(draws.mean(axis=0) - expected), 4.0 * error + 1e-12)
 
 

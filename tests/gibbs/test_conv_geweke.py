@@ -46,6 +46,25 @@ def without_refused_draws(monkeypatch):
     monkeypatch.setattr(conv_usage, "refused_counts", lambda log_odds, *rest: np.zeros(log_odds.shape))
 
 
+def without_refused_draws_of_images(monkeypatch):
+    right = conv_usage.refused_by_image
+    monkeypatch.setattr(
+        conv_usage,
+        "refused_by_image",
+        lambda *given: conv_usage.RefusedDraws(*(0.0 * x for x in right(*given))),
+    )
+
+
+def with_the_usage_of_another_image(monkeypatch):
+    right = conv.count_images
+    monkeypatch.setattr(conv, "count_images", lambda *given: right(*given)[::-1])
+
+
+def with_one_usage_for_all_images(monkeypatch):
+    right = conv.draw_usage_by_image
+    monkeypatch.setattr(conv, "draw_usage_by_image", lambda *given: right(*given[:-2], True, given[-1]))
+
+
 def with_slabs_of_both_signs(monkeypatch):
     right = conv.draw_maps
 
@@ -60,6 +79,9 @@ def with_slabs_of_both_signs(monkeypatch):
     [
         (with_a_diagonal_precision, "cfa-positive", 2500),
         (without_refused_draws, "cfa-pooling", 800),
+        (without_refused_draws_of_images, "cfa-by-image-pooling", 1500),
+        (with_the_usage_of_another_image, "cfa-by-image", 400),
+        (with_one_usage_for_all_images, "cfa-by-image", 400),
         (with_slabs_of_both_signs, "cfa-positive", 400),
     ],
 )

@@ -21,6 +21,7 @@ CASES = [
     ConvCase(masked=masked, pooling=pooling, nonnegative=nonnegative)
     for masked, pooling, nonnegative in product((False, True), POOLINGS, (False, True))
 ]
+CASES += [ConvCase(masked=m, pooling=p, by_image=True) for m, p in product((False, True), ((1, 1), (2, 2)))]
 
 
 def draw(shards, model, sweep):
@@ -87,12 +88,14 @@ def test_lone_non_zeros_move_as_their_twin_says(masked, nonnegative):
         np.testing.assert_allclose(again, draw_all_maps(new, SEED, 4), rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("pooling, nonnegative", list(product(POOLINGS, (False, True))))
-def test_gram_form_and_residual_form_make_the_same_draws(pooling, nonnegative):
+@pytest.mark.parametrize(
+    "pooling, nonnegative, by_image", [*product(POOLINGS, (False, True), (False,)), ((2, 2), False, True)]
+)
+def test_gram_form_and_residual_form_make_the_same_draws(pooling, nonnegative, by_image):
     """Tiles of whole images, of two rows of blocks and of one; and as if masked, with nothing missing."""
     case = ConvCase(
         pooling=pooling, nonnegative=nonnegative, image_shape=(9, 8, 2), atom_size=(3, 4), n_atoms=5,
-        n_images=20,
+        n_images=20, by_image=by_image,
     )  # fmt: skip
     world = make_world(case)
     results = []

@@ -33,6 +33,14 @@ from kruskal.models import CKFA as KruskalModel
 from kruskal.random import check_seed
 
 _MOST_ATOMS = 2**16 - 1
+USAGES = ("shared", "by_image")
+
+
+def check_usage(usage: Any) -> str:
+    """``shared`` or ``by_image``."""
+    if usage not in USAGES:
+        raise InputError(f"usage must be one of {', '.join(USAGES)}, not {usage!r}")
+    return str(usage)
 
 
 class CFA(ImageLearner):
@@ -48,6 +56,8 @@ class CFA(ImageLearner):
     nonnegative : whether the maps have no negative values
     sweeps : number of Gibbs sweeps of `fit`;  burn_in : of these, left out of averages (default: half)
     noise_std : a fixed standard deviation of the noise in the units of the data, or None to learn it
+    usage : ``shared``: an atom is as likely to be used in one image as in another; ``by_image``: every image
+        has a usage of its own around a shared mean (a hierarchical beta prior)
     usage_prior : (a_pi, b_pi), prior of the share of the places that are in use; (K, 1) by default, a larger
         b_pi makes sparser maps
     start : ``pca`` or ``random``
@@ -69,7 +79,8 @@ class CFA(ImageLearner):
         self, n_atoms: int = 64, atom_size: tuple[int, int] = (8, 8), *,
         pooling: tuple[int, int] | None = None, nonnegative: bool = False, sweeps: int = 100,
         burn_in: int | None = None,
-        noise_std: float | None = None, usage_prior: tuple[float, float] | None = None, start: str = "pca",
+        noise_std: float | None = None, usage: str = "shared",
+        usage_prior: tuple[float, float] | None = None, start: str = "pca",
         seed: int = 0, threads: int | None = None, progress: Progress | None = None,
     ) -> None:  # fmt: skip
         self.n_atoms = whole_number("n_atoms", n_atoms, 1, _MOST_ATOMS)
@@ -81,6 +92,7 @@ class CFA(ImageLearner):
         if self.burn_in >= self.sweeps:
             raise InputError(f"burn_in must be less than sweeps ({self.sweeps}), not {burn_in!r}")
         self.noise_std = None if noise_std is None else positive_number("noise_std", noise_std)
+        self.usage = check_usage(usage)
         a, b = usage_prior if usage_prior is not None else (self.n_atoms, 1.0)
         self.usage_prior = (positive_number("usage_prior", a), positive_number("usage_prior", b))
         self.start = check_start(start)
@@ -111,6 +123,11 @@ class CFA(ImageLearner):
         each new batch. This is a surrogate for `fit`, which draws all maps again in every sweep. The first
         batch chooses the units and the start; ``passes`` sweeps are made over every batch.
         """
+        if self.usage == "by_image":
+            raise InputError(
+                "usage is by_image, which partial_fit cannot learn, as it keeps sums over images only: "
+                "call fit with all images, or use usage='shared'"
+            )
         images, seen, _ = image_batch(X, None) if not self._is_fitted() else self._checked(X, None)
         if not seen.all():
             raise InputError("X has missing entries, which partial_fit cannot use: call fit with all images")

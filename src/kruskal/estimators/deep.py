@@ -10,13 +10,12 @@ The maps of a layer, pooled by blocks, are the images of the next one; its chann
 left after little-used ones are dropped.
 """
 
-import time
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from kruskal.engines.progress import Progress, Silent
+from kruskal.engines.progress import Progress
 from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, whole_number
 from kruskal.estimators.convolutional import CFA
@@ -28,9 +27,9 @@ from kruskal.estimators.deep_layers import (
     complete_images,
     image_shapes,
     layer_options,
+    learn_layer,
     map_batches,
     map_shape,
-    one_layer,
     root_mean_square,
 )
 from kruskal.estimators.scikit import ScikitEstimator
@@ -53,6 +52,7 @@ class DeepCFA(ScikitEstimator):
     noise_precision : of the noise of a layer, whose input is scaled to a mean square of 1. It is fixed, as it
         would run away with maps that explain the noise as well. 5 here is 50 for MNIST in [0, 1]
     nonnegative : whether the maps have no negative values
+    usage : ``shared`` or ``by_image``, see `kruskal.CFA`
     features : ``bottom-up`` (correlations with the atoms) or ``gibbs`` (posterior means): what a layer hands
         to the next one and to `transform`
     map_sweeps : (sweeps, burn_in) of these posterior means
@@ -75,7 +75,7 @@ class DeepCFA(ScikitEstimator):
         self, n_atoms: Any = (50, 200), atom_sizes: Any = ((8, 8), (6, 6)), pooling: Any = ((3, 3),), *,
         sweeps: Any = 30, noise_precision: Any = 5.0, nonnegative: Any = True, features: str = "bottom-up",
         map_sweeps: tuple[int, int] = (10, 5), prune: float = 0.05, n_training: int | None = None,
-        seed: int = 0, threads: int | None = None, progress: Progress | None = None,
+        seed: int = 0, threads: int | None = None, progress: Progress | None = None, usage: Any = "shared",
     ) -> None:  # fmt: skip
         self.n_atoms = n_atoms
         self.atom_sizes = atom_sizes
@@ -90,6 +90,7 @@ class DeepCFA(ScikitEstimator):
         self.seed = seed
         self.threads = threads
         self.progress = progress
+        self.usage = usage
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn all layers from complete images (N, M_x, M_y) or (N, M_x, M_y, C); ``y`` is ignored."""
@@ -103,7 +104,8 @@ class DeepCFA(ScikitEstimator):
         values = images.astype(np.float32) / np.float32(unit)
         models, scales = [], [unit]
         for number, layer in enumerate(layers, 1):
-            model = self._learn(layer, values, f"layer {number} of {len(layers)}")
+            name = f"layer {number} of {len(layers)}"
+            model = learn_layer(layer, values, name, self.prune, self.seed, self.threads, self.progress)
             models.append(model)
             maps = self._read([self._reader(model)], [1.0, 1.0], values, [0])
             scales.append(root_mean_square(maps, f"the maps of layer {number} are zero everywhere"))
@@ -168,29 +170,11 @@ class DeepCFA(ScikitEstimator):
         return layer_options(
             n_atoms=self.n_atoms, atom_sizes=self.atom_sizes, pooling=self.pooling, rank=self._rank(),
             sweeps=self.sweeps, noise_precision=self.noise_precision, nonnegative=self.nonnegative,
+            usage=self.usage,
         )  # fmt: skip
 
     def _rank(self) -> Any:
         return 0
-
-    def _learn(self, layer: LayerOptions, values: np.ndarray, name: str) -> CFA:
-        """One layer, learned and pruned."""
-        progress = self.progress or Silent()
-        size = "x".join(map(str, (*layer.atom_size, values.shape[3])))
-        progress.note(f"{name}: {layer.n_atoms} atoms of {size} from {len(values)} images")
-        began = time.perf_counter()
-        model = one_layer(layer, self.seed, self.threads, progress).fit(values)
-        seconds = time.perf_counter() - began
-        kept = model.usage_ > self.prune * model.usage_.mean()
-        if not kept.any():
-            raise InputError(
-                f"{name} uses none of its atoms, expected a larger noise_precision than "
-                f"{layer.noise_precision:g}"
-            )
-        model.keep_atoms(kept)
-        pace = layer.sweeps * len(values) / max(seconds, 1e-9)
-        progress.note(f"{name}: {kept.sum()} atoms kept, {pace:.0f} images per second and sweep")
-        return model
 
     def _reader(self, model: CFA) -> MapReader:
         return MapReader(model, self.features, check_map_sweeps(self.map_sweeps))
@@ -236,12 +220,12 @@ class DeepCKFA(DeepCFA):
         rank: Any = 1, sweeps: Any = 30, noise_precision: Any = 5.0, nonnegative: Any = True,
         features: str = "bottom-up", map_sweeps: tuple[int, int] = (10, 5), prune: float = 0.05,
         n_training: int | None = None, seed: int = 0, threads: int | None = None,
-        progress: Progress | None = None,
+        progress: Progress | None = None, usage: Any = "shared",
     ) -> None:  # fmt: skip
         super().__init__(
             n_atoms, atom_sizes, pooling, sweeps=sweeps, noise_precision=noise_precision,
             nonnegative=nonnegative, features=features, map_sweeps=map_sweeps, prune=prune,
-            n_training=n_training, seed=seed, threads=threads, progress=progress,
+            n_training=n_training, seed=seed, threads=threads, progress=progress, usage=usage,
         )  # fmt: skip
         self.rank = rank
 

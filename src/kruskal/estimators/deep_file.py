@@ -3,7 +3,7 @@
 format, version            what it is; another version is refused
 model, options             DeepCFA or DeepCKFA, and its parameters as JSON
 image_shape, scales        of the images that were learned from, and `DeepCFA.scales_`
-layer1_dictionary, ..      the fields of `kruskal.models.ConvGlobal` of every layer
+layer1_dictionary, ..      the fields of `kruskal.models.ConvGlobal` of every layer, without those of images
 layer1_usage, _noise_std, _offset, _scale      what else a layer has learned
 """
 
@@ -28,7 +28,8 @@ FORMAT = "kruskal deep model"
 VERSION = 1
 MODELS = {"DeepCFA": DeepCFA, "DeepCKFA": DeepCKFA}
 DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, IndexError, zipfile.BadZipFile, zlib.error)
-_SCALARS = ("alpha", "code_precision", "noise_precision")
+_SCALARS = ("alpha", "code_precision", "noise_precision", "concentration")
+_KEPT = tuple(name for name in ConvGlobal._fields if name != "image_log_odds")
 _NOT_KEPT = ("progress", "threads")
 
 
@@ -52,7 +53,7 @@ def deep_arrays(model: DeepCFA) -> dict[str, Any]:
         "scales": model.scales_,
     }
     for number, layer in enumerate(model.layers_, 1):
-        found = layer.state_._asdict() | layer.scaling_._asdict()
+        found = {name: getattr(layer.state_, name) for name in _KEPT} | layer.scaling_._asdict()
         found |= {"usage": layer.usage_, "noise_std": layer.noise_std_}
         arrays |= {f"layer{number}_{name}": value for name, value in found.items()}
     return arrays
@@ -65,7 +66,8 @@ def model_from_arrays(arrays: dict[str, np.ndarray], threads: int | None = None)
     shape = tuple(int(size) for size in arrays["image_shape"])
     layers = []
     for number, options in enumerate(model._check(), 1):
-        part = {name: arrays[f"layer{number}_{name}"] for name in (*ConvGlobal._fields, *_OTHERS)}
+        arrays = {f"layer{number}_concentration": np.ones(())} | arrays  # older files have no usage by image
+        part = {name: arrays[f"layer{number}_{name}"] for name in (*_KEPT, *_OTHERS)}
         options = options._replace(n_atoms=len(part["dictionary"]))
         layer = one_layer(options, model.seed, threads)
         _put(layer, part, shape)
@@ -83,12 +85,12 @@ _OTHERS = ("usage", "noise_std", *Scaling._fields)
 
 def _put(layer: CFA, part: dict[str, np.ndarray], image_shape: tuple[int, ...]) -> None:
     """Make a layer what it was after its fit."""
-    fields: dict[str, Any] = {name: part[name].astype(np.float64) for name in ConvGlobal._fields}
+    fields: dict[str, Any] = {name: part[name].astype(np.float64) for name in _KEPT}
     fields |= {name: float(fields[name]) for name in _SCALARS}
     layer.threads = check_threads(layer.threads)
     layer.scaling_ = Scaling(float(part["offset"]), float(part["scale"]))
     layer.model_ = model = layer._build(image_shape)
-    layer.state_ = state = ConvGlobal(**fields)
+    layer.state_ = state = ConvGlobal(**fields, image_log_odds=np.zeros((0, layer.n_atoms)))
     layer.memory_ = None
     n_atoms, rank = layer.n_atoms, model.rank
     wanted = {

@@ -1,14 +1,15 @@
 """Options of a deep model, one value per layer, and how images pass through its layers in batches."""
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kruskal.engines.progress import Progress
+from kruskal.engines.progress import Progress, Silent
 from kruskal.engines.threads import Threads
 from kruskal.errors import InputError, whole_number
-from kruskal.estimators.convolutional import CFA, CKFA
+from kruskal.estimators.convolutional import CFA, CKFA, check_usage
 from kruskal.estimators.image_batches import image_batch, pair_of_sizes, positive_number
 from kruskal.gibbs.conv_features import bottom_up, pool_maps, unit_atoms
 
@@ -27,11 +28,12 @@ class LayerOptions(NamedTuple):
     sweeps: int
     noise_precision: float
     nonnegative: bool
+    usage: str
 
 
 def layer_options(
     *, n_atoms: Any, atom_sizes: Any, pooling: Any, rank: Any, sweeps: Any, noise_precision: Any,
-    nonnegative: Any,
+    nonnegative: Any, usage: Any,
 ) -> list[LayerOptions]:  # fmt: skip
     """The options of every layer; a single value stands for all layers."""
     counts = _several("n_atoms", n_atoms, None)
@@ -43,7 +45,7 @@ def layer_options(
     blocks = _several("pooling", blocks, depth, pairs=True)
     ranks, sweep_counts = _several("rank", rank, depth), _several("sweeps", sweeps, depth)
     precisions = _several("noise_precision", noise_precision, depth)
-    signs = _several("nonnegative", nonnegative, depth)
+    signs, usages = _several("nonnegative", nonnegative, depth), _several("usage", usage, depth)
     return [
         LayerOptions(
             whole_number("n_atoms", counts[i], 1),
@@ -53,6 +55,7 @@ def layer_options(
             whole_number("sweeps", sweep_counts[i], 1),
             positive_number("noise_precision", precisions[i]),
             bool(signs[i]),
+            check_usage(usages[i]),
         )
         for i in range(depth)
     ]
@@ -98,11 +101,34 @@ def one_layer(layer: LayerOptions, seed: int, threads: int | None, progress: Pro
     """The estimator of one layer."""
     options: dict[str, Any] = {
         "pooling": layer.pooling, "nonnegative": layer.nonnegative, "sweeps": layer.sweeps,
-        "noise_std": layer.noise_precision**-0.5, "seed": seed, "threads": threads, "progress": progress,
+        "noise_std": layer.noise_precision**-0.5, "usage": layer.usage, "seed": seed, "threads": threads,
+        "progress": progress,
     }  # fmt: skip
     if layer.rank:
         return CKFA(layer.n_atoms, layer.atom_size, rank=layer.rank, **options)
     return CFA(layer.n_atoms, layer.atom_size, **options)
+
+
+def learn_layer(
+    layer: LayerOptions, values: np.ndarray, name: str, prune: float, seed: int, threads: int | None,
+    progress: Progress | None,
+) -> CFA:  # fmt: skip
+    """One layer, learned from ``values`` (N, M_x, M_y, C) and pruned; ``name`` is what messages call it."""
+    progress = progress or Silent()
+    size = "x".join(map(str, (*layer.atom_size, values.shape[3])))
+    progress.note(f"{name}: {layer.n_atoms} atoms of {size} from {len(values)} images")
+    began = time.perf_counter()
+    model = one_layer(layer, seed, threads, progress).fit(values)
+    seconds = time.perf_counter() - began
+    kept = model.usage_ > prune * model.usage_.mean()
+    if not kept.any():
+        raise InputError(
+            f"{name} uses none of its atoms, expected a larger noise_precision than {layer.noise_precision:g}"
+        )
+    model.keep_atoms(kept)
+    pace = layer.sweeps * len(values) / max(seconds, 1e-9)
+    progress.note(f"{name}: {kept.sum()} atoms kept, {pace:.0f} images per second and sweep")
+    return model
 
 
 def map_shape(model: CFA) -> tuple[int, int, int]:

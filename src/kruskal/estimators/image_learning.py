@@ -32,6 +32,7 @@ class ImageLearner(ABC):
     sweeps: int
     burn_in: int
     noise_std: float | None
+    usage: str
     usage_prior: tuple[float, float]
     start: str
     seed: int
@@ -47,7 +48,7 @@ class ImageLearner(ABC):
         return self._model(
             (image_shape[0], image_shape[1], image_shape[2]), atom_size=self.atom_size, n_atoms=self.n_atoms,
             pooling=self.pooling or (1, 1), nonnegative=self.nonnegative, noise_precision=precision,
-            usage_prior=UsagePrior(*self.usage_prior),
+            usage_prior=UsagePrior(*self.usage_prior), usage_by_image=self.usage == "by_image",
         )  # fmt: skip
 
     def _sweep(self, images: np.ndarray, seen: np.ndarray) -> Iterator[tuple[ImageThreads, int]]:
@@ -123,21 +124,25 @@ class ImageLearner(ABC):
         self.n_atoms = int(kept.sum())
         self.model_ = replace(self.model_, n_atoms=self.n_atoms)
         per_atom = ("dictionary", "weights", "factors", "log_delta", "log_odds")
-        self.state_ = self.state_._replace(**{name: getattr(self.state_, name)[kept] for name in per_atom})
+        self.state_ = self.state_._replace(
+            **{name: getattr(self.state_, name)[kept] for name in per_atom},
+            image_log_odds=self.state_.image_log_odds[:, kept],
+        )
         self.memory_ = None
         self._read_off(self.usage_[kept], self.noise_std_)
 
     def _infer(
         self, images: np.ndarray, seen: np.ndarray, sweeps: int, burn_in: int
     ) -> Iterator[ImageThreads]:
-        """Draw the maps of images again and again with everything else fixed; yields after burn-in."""
+        """Draw what images have of their own again and again, all else fixed; yields after burn-in."""
         whole_number("sweeps", sweeps, 1)
         if whole_number("burn_in", burn_in, 0) >= sweeps:
             raise InputError(f"burn_in must be less than sweeps ({sweeps}), not {burn_in!r}")
         values = self.scaling_.forward(np.where(seen, images, 0))
         with ImageThreads(values, seen, self.threads) as engine:
+            state = self.model_.for_images(self.state_, len(images))
             for number in range(1, sweeps + 1):
-                self.model_.draw_maps(self.state_, engine, self.seed, number)
+                state = self.model_.sweep_images(state, engine, self.seed, number)
                 if number > burn_in:
                     yield engine
 

@@ -33,6 +33,12 @@ def log_totals(log_odds: np.ndarray, nonnegative: bool) -> np.ndarray:
 
 
 @kernel
+def row_of_image(image_log_odds, image):
+    """Where the log odds of an image are: all images have the same row if there is one only."""
+    return image if image_log_odds.shape[0] > 1 else 0
+
+
+@kernel
 def is_visited(b, grid_x, grid_y, step):
     """Whether a sweep over every ``step``-th block along x and y, and over the last ones, visits block b."""
     x, y = b // grid_y, b % grid_y

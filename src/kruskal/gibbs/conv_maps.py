@@ -30,6 +30,7 @@ class MapModel(NamedTuple):
     columns : (P, K') the same, entry-major, padded with zeros to a multiple of `pairs.LANES` atoms
     table : (K, lags, lags, K') A_k'k of (5.4) from `lag_table`; without lags for masked data
     log_odds : (K, cells) float64 log theta_g / theta_0;  totals : (K,) from `log_totals`
+    image_log_odds : (N, K) float64, what is added to both in every image; (1, K) for all images alike
     code_precision, noise_precision : gamma_s, gamma_eps;  nonnegative : whether slabs are cut off at 0
     layout : `Layout.numbers`;  tile_rows : block rows per tile (complete data)
     step : only every so many-th block along x and y is visited, the others stay as they are
@@ -41,6 +42,7 @@ class MapModel(NamedTuple):
     table: np.ndarray
     log_odds: np.ndarray
     totals: np.ndarray
+    image_log_odds: np.ndarray
     code_precision: float
     noise_precision: float
     nonnegative: bool
@@ -67,16 +69,18 @@ class RelocationDraw(NamedTuple):
 
 def map_model(
     dictionary, log_odds, code_precision, noise_precision, nonnegative, layout: Layout, dtype, complete,
-    tile_rows: int, step: tuple[int, int] = (1, 1),
+    tile_rows: int, step: tuple[int, int] = (1, 1), image_log_odds: np.ndarray | None = None,
 ) -> MapModel:  # fmt: skip
     """Cast the global state once for all images: ``dictionary`` (K, P), ``log_odds`` (K, cells)."""
+    if image_log_odds is None:
+        image_log_odds = np.zeros((1, len(dictionary)))
     atoms = np.ascontiguousarray(dictionary, dtype=dtype)
     columns = np.zeros((atoms.shape[1], padded(len(atoms))), dtype)
     columns[:, : len(atoms)] = atoms.T
     table = lag_table(atoms, layout, tile_rows) if complete else np.zeros((len(atoms), 0, 0, 0), dtype)
     return MapModel(
-        atoms, columns, table, log_odds, log_totals(log_odds, nonnegative), float(code_precision),
-        float(noise_precision), bool(nonnegative), layout.numbers, tile_rows, step,
+        atoms, columns, table, log_odds, log_totals(log_odds, nonnegative), image_log_odds,
+        float(code_precision), float(noise_precision), bool(nonnegative), layout.numbers, tile_rows, step,
     )  # fmt: skip
 
 
@@ -122,7 +126,8 @@ def relocation_model(model: MapModel, layout: Layout, window: tuple[int, int]) -
     table = lag_table(model.dictionary, windows, tile_rows) if model.table.size > 0 else model.table
     moving = model._replace(
         table=table, log_odds=np.zeros((n_atoms, windows.n_cells)), totals=np.full(n_atoms, -np.inf),
-        layout=windows.numbers, tile_rows=tile_rows, step=(1, 1), relocate=True,
+        image_log_odds=np.zeros((1, n_atoms)), layout=windows.numbers, tile_rows=tile_rows, step=(1, 1),
+        relocate=True,
     )  # fmt: skip
     return moving, windows
 
@@ -163,6 +168,13 @@ def _redraw(shard: ImageShard, old: Maps, model: MapModel, seed: int, sweep: int
 
 def _sum_squares(maps: Maps) -> float:
     return float(np.square(maps.value, dtype=np.float64).sum())
+
+
+def count_by_image(shard: ImageShard, n_atoms: int) -> np.ndarray:
+    """(n, K) number of non-zeros of every map of a shard."""
+    image = np.repeat(np.arange(shard.n_images), np.diff(shard.maps.start))
+    counts = np.bincount(image * n_atoms + shard.maps.atom, minlength=shard.n_images * n_atoms)
+    return counts.reshape(shard.n_images, n_atoms)
 
 
 def count_cells(maps: Maps, model: MapModel) -> np.ndarray:

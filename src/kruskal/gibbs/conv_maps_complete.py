@@ -21,6 +21,7 @@ from kruskal.gibbs.conv_blocks import (
     draw_value,
     is_visited,
     log_sum,
+    row_of_image,
     same_atom,
     slab_gain,
 )
@@ -42,8 +43,8 @@ _CHUNK = 512  # rows of a matrix product, if whole images are tiles
 @kernel
 def sweep_complete(
     images, observed, code_start, code_atom, code_place, code_value,
-    dictionary, columns, table, log_odds, totals, gamma_s, gamma_eps, nonnegative, layout, tile_rows, step,
-    relocate, address, new_start, new_atom, new_place, new_value,
+    dictionary, columns, table, log_odds, totals, image_log_odds, gamma_s, gamma_eps, nonnegative, layout,
+    tile_rows, step, relocate, address, new_start, new_atom, new_place, new_value,
 ):  # fmt: skip
     """Draw the maps of a shard; returns the sum of squared residuals, or -1 when the buffer is too small."""
     _, _, _, n_rows, n_columns, p_x, p_y = layout
@@ -53,6 +54,7 @@ def sweep_complete(
     n_blocks = grid_x * grid_y
     reach = (table.shape[2] - 1) // 2
     energy, deviation, log_shrink = np.empty(n_atoms), np.empty(n_atoms), np.empty(n_atoms)
+    scale = np.empty(n_atoms)
     slope = np.zeros(n_padded, np.float32)  # bar = slope * (lower bound of log u) + level
     level = np.full(n_padded, NEVER)
     for k in range(n_atoms):
@@ -60,9 +62,9 @@ def sweep_complete(
         precision = gamma_s + gamma_eps * energy[k]
         deviation[k] = 1.0 / math.sqrt(precision)
         log_shrink[k] = 0.5 * math.log(gamma_s / precision)
-        scale = precision / (gamma_eps * gamma_eps)
-        slope[k] = 2.0 * scale
-        level[k] = -(2.0 * (totals[k] + log_shrink[k]) + SLACK) * scale
+        scale[k] = precision / (gamma_eps * gamma_eps)
+        slope[k] = 2.0 * scale[k]
+    row = -1
     words = np.empty((WORDS_AHEAD, n_padded), np.uint32)
     uniforms = np.empty(n_padded, np.float32)
     uniform_bits = uniforms.view(np.int32)
@@ -97,6 +99,12 @@ def sweep_complete(
             for m in range(size):
                 n = chunk + m
                 codes_end = code_start[n + 1]
+                own_row = row_of_image(image_log_odds, first_image + n)
+                if row != own_row:
+                    row = own_row
+                    for k in range(n_atoms):
+                        most = totals[k] + image_log_odds[row, k] + log_shrink[k]
+                        level[k] = -(2.0 * most + SLACK) * scale[k]
                 for b in range(tile * grid_y, min((tile + tile_rows) * grid_y, n_blocks)):
                     if filled + n_atoms > new_atom.shape[0]:
                         return -1.0
@@ -166,7 +174,7 @@ def sweep_complete(
                                 linear += old * table[k, x - old_x + p_x - 1, y - old_y + reach, k]
                             standard[g] = gamma_eps * linear * deviation[k]
                             gain = slab_gain(standard[g], nonnegative)
-                            log_weights[g] = log_odds[k, g] + log_shrink[k] + gain
+                            log_weights[g] = log_odds[k, g] + image_log_odds[row, k] + log_shrink[k] + gain
                         total = log_sum(log_weights)
                         drawn[0] = 0
                         new_x, new_y = upper, left

@@ -16,6 +16,7 @@ from kruskal.gibbs.conv_blocks import (
     draw_value,
     is_visited,
     log_sum,
+    row_of_image,
     same_atom,
     slab_gain,
 )
@@ -28,8 +29,8 @@ from kruskal.random.philox import fill_words
 @kernel
 def sweep_masked(
     images, observed, code_start, code_atom, code_place, code_value,
-    dictionary, columns, table, log_odds, totals, gamma_s, gamma_eps, nonnegative, layout, tile_rows, step,
-    relocate, address, new_start, new_atom, new_place, new_value,
+    dictionary, columns, table, log_odds, totals, image_log_odds, gamma_s, gamma_eps, nonnegative, layout,
+    tile_rows, step, relocate, address, new_start, new_atom, new_place, new_value,
 ):  # fmt: skip
     """Draw the maps of a shard; returns the sum of squared residuals, or -1 when the buffer is too small."""
     _, run, n_channels, n_rows, n_columns, p_x, p_y = layout
@@ -39,8 +40,7 @@ def sweep_masked(
     n_blocks = grid_x * grid_y
     width = images.shape[2]
     level = np.full((1, n_padded), NEVER)
-    for k in range(n_atoms):
-        level[0, k] = -2.0 * totals[k] - SLACK
+    row = -1
     offset = np.empty(n_entries, np.int64)  # of the entries of an atom in a flat image
     for i in range(n_entries):
         offset[i] = i // run * width + i % run
@@ -62,6 +62,11 @@ def sweep_masked(
     filled = c = 0
     words_from = -1
     for n in range(images.shape[0]):
+        own_row = row_of_image(image_log_odds, first_image + n)
+        if row != own_row:
+            row = own_row
+            for k in range(n_atoms):
+                level[0, k] = -2.0 * (totals[k] + image_log_odds[row, k]) - SLACK
         seen = observed[n].reshape(-1)
         residual[:] = images[n].reshape(-1)
         for i in range(code_start[n], code_start[n + 1]):
@@ -136,7 +141,7 @@ def sweep_masked(
                         precision = gamma_s + gamma_eps * energies[g, k]
                         standard[g] = gamma_eps * correlations[g, k] / math.sqrt(precision)
                         log_weights[g] = log_odds[k, g] + 0.5 * math.log(gamma_s / precision)
-                        log_weights[g] += slab_gain(standard[g], nonnegative)
+                        log_weights[g] += image_log_odds[row, k] + slab_gain(standard[g], nonnegative)
                 total = log_sum(log_weights)
                 if relocate or is_on(words[line, k], total, k, block, address):
                     g = draw_cell(log_weights, total, k, block, address)

@@ -51,7 +51,9 @@ class Usage(NamedTuple):
     concentration: float
 
 
-def usage_conditional(counts: np.ndarray, n_items: float, prior: UsagePrior) -> tuple[np.ndarray, np.ndarray]:
+def usage_conditional(
+    counts: np.ndarray, n_items: float | np.ndarray, prior: UsagePrior
+) -> tuple[np.ndarray, np.ndarray]:
     """Shapes (K,), (K,) of the beta conditional, given counts_k = sum_n z_kn."""
     used, unused = prior.shapes(len(counts))
     return used + counts, unused + (n_items - counts)
@@ -61,24 +63,30 @@ def draw_usage(
     usage: Usage, counts: np.ndarray, sizes: np.ndarray, prior: UsagePrior,
     concentration_prior: GammaPrior, shared: bool, random: np.random.Generator,
 ) -> Usage:  # fmt: skip
-    """The usage given ``counts`` (G, K) of the items that use each atom and ``sizes`` (G,) of the regions.
+    """The usage given ``counts`` (G, K) of the items that use each atom and ``sizes`` (G,) of the regions,
+    or (G, K) where they differ by atom.
 
     ``shared`` gives all regions one and the same pi, whatever their number.
     """
     if shared or len(sizes) == 1:
         total = counts.sum(axis=0)
-        log_odds = draw_beta_log_odds(*usage_conditional(total, sizes.sum(), prior), random)
+        log_odds = draw_beta_log_odds(*usage_conditional(total, sizes.sum(axis=0), prior), random)
         mean = np.clip(expit(log_odds), 1e-9, 1.0 - 1e-9)
         return Usage(np.tile(log_odds, (len(sizes), 1)), mean, usage.concentration)
     mean, concentration = usage.mean, usage.concentration
     for _ in range(_STEPS):
         mean = move_means(mean, concentration, counts, sizes, prior, random)
     concentration = move_concentration(mean, concentration, counts, sizes, concentration_prior, random)
-    unused = sizes[:, None] - counts
-    log_odds = draw_beta_log_odds(
-        concentration * mean + counts, concentration * (1.0 - mean) + unused, random
-    )
+    unused = sizes.reshape(len(sizes), -1) - counts
+    log_odds = draw_beta_log_odds(*region_conditional(mean, concentration, counts, unused), random)
     return Usage(log_odds, mean, concentration)
+
+
+def region_conditional(
+    mean: np.ndarray, concentration: float, counts: np.ndarray, unused: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shapes (G, K), (G, K) of the beta conditional of pi_kg, given items that use the atom or do not."""
+    return concentration * mean + counts, concentration * (1.0 - mean) + unused
 
 
 def draw_beta_log_odds(first, second, random: np.random.Generator) -> np.ndarray:
@@ -132,20 +140,23 @@ def region_log_likelihood(
 ) -> np.ndarray:
     """(K,) log p(n_k | eta_k, h), the beta-binomial over the regions without its binomial coefficients."""
     out = np.empty(len(mean))
-    _region_log_likelihood(mean, concentration, counts, sizes, out)
+    _region_log_likelihood(mean, concentration, counts, sizes.reshape(len(sizes), -1), out)
     return out
 
 
 @kernel
 def _region_log_likelihood(mean, concentration, counts, sizes, out):
-    shared = 0.0
-    for g in range(sizes.shape[0]):
-        shared += log_rising(concentration, sizes[g])
+    all_items = 0.0
     for k in range(mean.shape[0]):
-        total = -shared
+        column = min(k, sizes.shape[1] - 1)  # one column of sizes is that of every atom
+        if k == column:
+            all_items = 0.0
+            for g in range(sizes.shape[0]):
+                all_items += log_rising(concentration, sizes[g, column])
+        total = -all_items
         used, unused = concentration * mean[k], concentration * (1.0 - mean[k])
         for g in range(sizes.shape[0]):
-            total += log_rising(used, counts[g, k]) + log_rising(unused, sizes[g] - counts[g, k])
+            total += log_rising(used, counts[g, k]) + log_rising(unused, sizes[g, column] - counts[g, k])
         out[k] = total
 
 

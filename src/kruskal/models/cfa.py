@@ -21,7 +21,8 @@ class CFA(ConvModel):
     def start(self, name: str, shards: list[ImageShard], seed: int) -> ConvGlobal:
         """The global state in which a chain begins; ``name`` as in `kruskal.gibbs.start`."""
         items = patch_items(shards, self.layout, generator(seed, Stream.MAP_START, 0))
-        return self.initial(gaussian_start(name, items, self.n_atoms, generator(seed, Stream.START, 0)))
+        atoms = gaussian_start(name, items, self.n_atoms, generator(seed, Stream.START, 0))
+        return self.for_images(self.initial(atoms), sum(shard.n_images for shard in shards))
 
     @property
     def n_parameters(self) -> int:
@@ -67,10 +68,11 @@ class CKFA(ConvModel):
         weights, factors = kruskal_start(
             name, items, self.n_atoms, self.rank, generator(seed, Stream.START, 0)
         )
-        return self.initial(
+        state = self.initial(
             compose(weights, factors, entry_rows(self.shape)), weights=weights, factors=factors,
             log_delta=np.zeros_like(weights), alpha=float(self.alpha_start),
         )  # fmt: skip
+        return self.for_images(state, sum(shard.n_images for shard in shards))
 
     @property
     def n_parameters(self) -> int:

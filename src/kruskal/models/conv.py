@@ -27,12 +27,13 @@ from kruskal.gibbs.conv_maps import (
     tile_rows_for,
 )
 from kruskal.gibbs.conv_statistics import lag_block_size, lag_statistics, masked_statistics
-from kruskal.gibbs.conv_usage import BlockKind, block_kinds, draw_map_usage
+from kruskal.gibbs.conv_usage import BlockKind, block_kinds, draw_map_usage, draw_usage_by_image
 from kruskal.gibbs.precision import GammaPrior, draw_precision
 from kruskal.gibbs.statistics import sum_in_order
-from kruskal.gibbs.usage import UsagePrior
+from kruskal.gibbs.usage import CONCENTRATION_PRIOR, UsagePrior
 from kruskal.models.base import VAGUE
 from kruskal.models.conv_state import ConvGlobal, ConvReport, ImageEngine
+from kruskal.models.conv_usage import count_images, draw_new_usage, for_images, usage_of, with_usage
 from kruskal.random import Stream, generator
 
 
@@ -45,11 +46,13 @@ class ConvModel:
     image_shape : (M_x, M_y, C);  atom_size : (m_x, m_y);  n_atoms : K
     rank : number of Kruskal terms R an atom may have; 0 for Gaussian atoms
     usage_prior : (a_pi, b_pi) of the share of the blocks that are on, see `kruskal.gibbs.conv_usage`
+    usage_by_image : whether every image has a usage of its own, around a mean that they share
+    concentration_prior : (e_h, f_h), for usage by image
     pooling : (p_x, p_y), blocks of a map with at most one non-zero
     nonnegative : whether slabs are cut off at 0
     code_prior : (e, f);  noise_prior : (c, d)
     noise_precision : a fixed gamma_eps, or None to learn it
-    delay : sweeps in which shrinkage is not learned
+    delay : sweeps in which shrinkage is not learned, and all images share one usage
     scan : sweeps after which the grid of places that are visited becomes twice as fine; 0: all from the start
     relocate : whether non-zeros also move to places nearby (maps without pooling and of at least 4x4 places)
     """
@@ -59,6 +62,8 @@ class ConvModel:
     n_atoms: int
     usage_prior: UsagePrior
     rank: int = 0
+    usage_by_image: bool = False
+    concentration_prior: GammaPrior = CONCENTRATION_PRIOR
     pooling: tuple[int, int] = (1, 1)
     nonnegative: bool = False
     code_prior: GammaPrior = VAGUE
@@ -95,7 +100,8 @@ class ConvModel:
     ) -> tuple[ConvGlobal, ConvReport]:
         """One exact Gibbs sweep; ``number`` counts from 1 and addresses the randomness."""
         drawn = self.draw_maps(state, engine, seed, number)
-        state = self.draw_scalars(state, drawn, engine.n_images, engine.n_observed, seed, number)
+        state = self.draw_usage(state, drawn, engine, seed, number)
+        state = self.draw_precisions(state, drawn, engine.n_observed, seed, number)
         state = self.draw_atoms(state, engine, seed, number)
         state = self.draw_atom_prior(state, seed, number)
         return state, self.report(drawn, engine)
@@ -105,21 +111,20 @@ class ConvModel:
         return ConvReport(drawn.counts, drawn.residual_squares, float(drawn.counts.sum()) / engine.n_images)
 
     def draw_maps(
-        self,
-        state: ConvGlobal,
-        engine: ImageEngine,
-        seed: int,
-        number: int,
+        self, state: ConvGlobal, engine: ImageEngine, seed: int, number: int,
         step: tuple[int, int] | None = None,
-    ) -> MapDraw:
+    ) -> MapDraw:  # fmt: skip
         """All maps given everything else; nothing but the maps of the shards changes.
 
         ``step`` as in `scan_step`, by default that of sweep ``number``.
         """
+        log_odds, image_log_odds = state.log_odds, None
+        if self.usage_by_image:
+            log_odds, image_log_odds = usage_of(state).log_cells, state.image_log_odds
         model = map_model(
-            state.dictionary, state.log_odds, state.code_precision, state.noise_precision, self.nonnegative,
+            state.dictionary, log_odds, state.code_precision, state.noise_precision, self.nonnegative,
             self.layout, engine.dtype, engine.complete, tile_rows_for(self.layout),
-            step or self.scan_step(number),
+            step or self.scan_step(number), image_log_odds,
         )  # fmt: skip
         drawn = sum_in_order(engine.map(partial(draw_maps, model=model, seed=seed, sweep=number)))
         if self.relocate and self.layout.n_cells == 1 and min(self.layout.map_shape) >= 4:
@@ -141,10 +146,40 @@ class ConvModel:
         (m_x, m_y), (p_x, p_y) = self.atom_size, self.pooling
         return max(1, (m_x // p_x) >> halvings), max(1, (m_y // p_y) >> halvings)
 
-    def draw_scalars(
-        self, state: ConvGlobal, drawn: MapDraw, n_images: float, n_observed: float, seed: int, number: int
+    def draw_usage(
+        self, state: ConvGlobal, drawn: MapDraw, engine: ImageEngine, seed: int, number: int
     ) -> ConvGlobal:
-        """theta, gamma_s and gamma_eps, given sums over this many images and observed entries."""
+        """theta, or all that makes it up if every image has its own."""
+        if not self.usage_by_image:
+            return self.draw_shared_usage(state, drawn.counts, engine.n_images, seed, number)
+        usage = draw_usage_by_image(
+            usage_of(state), count_images(engine, self.n_atoms), drawn.counts, self.kinds,
+            self.usage_prior, self.concentration_prior, number <= self.delay,
+            generator(seed, Stream.USAGE, number),
+        )  # fmt: skip
+        return with_usage(state, usage)
+
+    def draw_shared_usage(
+        self, state: ConvGlobal, counts: np.ndarray, n_images: float, seed: int, number: int
+    ) -> ConvGlobal:
+        """theta, given sums over this many images."""
+        random = generator(seed, Stream.USAGE, number)
+        drawn = draw_map_usage(state.log_odds, counts, self.kinds, n_images, self.usage_prior, random)
+        return state._replace(log_odds=drawn)
+
+    def for_images(self, state: ConvGlobal, n_images: int) -> ConvGlobal:
+        """The state for other images; what they have of their own begins at the mean."""
+        return for_images(state, n_images) if self.usage_by_image else state
+
+    def sweep_images(self, state: ConvGlobal, engine: ImageEngine, seed: int, number: int) -> ConvGlobal:
+        """Draw all that images have of their own, given all that is shared: maps, and usage by image."""
+        self.draw_maps(state, engine, seed, number)
+        return draw_new_usage(state, engine, self.kinds, seed, number) if self.usage_by_image else state
+
+    def draw_precisions(
+        self, state: ConvGlobal, drawn: MapDraw, n_observed: float, seed: int, number: int
+    ) -> ConvGlobal:
+        """gamma_s and gamma_eps, given sums over this many observed entries."""
         noise_precision = self.noise_precision
         if noise_precision is None:
             noise_precision = draw_precision(
@@ -152,10 +187,6 @@ class ConvModel:
                 generator(seed, Stream.NOISE_PRECISION, number),
             )  # fmt: skip
         return state._replace(
-            log_odds=draw_map_usage(
-                state.log_odds, drawn.counts, self.kinds, n_images, self.usage_prior,
-                generator(seed, Stream.USAGE, number),
-            ),
             code_precision=draw_precision(
                 drawn.counts.sum(), drawn.squares, self.code_prior,
                 generator(seed, Stream.CODE_PRECISION, number),
@@ -200,14 +231,15 @@ class ConvModel:
 
     def initial(self, dictionary: np.ndarray, **atoms: Any) -> ConvGlobal:
         """The global state at the start with these atoms: nothing in use, noise a tenth of the range."""
-        usage, cells = 0.01, self.layout.n_cells
+        usage, cells, prior = 0.01, self.layout.n_cells, self.concentration_prior
         values = {
             "weights": np.zeros((self.n_atoms, 0)), "factors": np.zeros((self.n_atoms, 0, 0)),
             "log_delta": np.zeros((self.n_atoms, 0)), "alpha": 1.0, **atoms,
         }  # fmt: skip
         return ConvGlobal(
             dictionary, log_odds=np.full((self.n_atoms, cells), math.log(usage / cells / (1.0 - usage))),
-            code_precision=1.0, noise_precision=self.noise_precision or 100.0, **values,
+            code_precision=1.0, noise_precision=self.noise_precision or 100.0,
+            image_log_odds=np.zeros((0, self.n_atoms)), concentration=prior.shape / prior.rate, **values,
         )  # fmt: skip
 
     def draw_atom_prior(self, state: ConvGlobal, seed: int, number: int) -> ConvGlobal:

@@ -21,6 +21,8 @@ def sweep_batch(
 ) -> tuple[ConvGlobal, ConvMemory]:
     """Draw the maps of a batch of complete images, then everything else given them and the memory.
 
+    All images share one usage: of former ones no counts of their own are kept.
+
     Returns
     -------
     state, and the sums over this batch: what is to be added to the memory after its last sweep
@@ -33,7 +35,8 @@ def sweep_batch(
     batch = memory_of(lags, drawn, state.dictionary, model.shape, engine.n_images, engine.n_observed)
     total = batch if memory is None else memory.plus(batch)
     known = MapDraw(total.counts, total.squares, total.residual_squares)
-    state = model.draw_scalars(state, known, total.n_images, total.n_observed, seed, number)
+    state = model.draw_shared_usage(state, known.counts, total.n_images, seed, number)
+    state = model.draw_precisions(state, known, total.n_observed, seed, number)
     atoms = model.atoms_of(state)
     lags = total.lags(state.dictionary, model.shape)
     draw_atoms_lags(atoms, 0, lags, state.noise_precision, model.atom_noise(seed, number))

@@ -17,8 +17,11 @@ class ConvGlobal(NamedTuple):
     ----------
     dictionary : (K, P) atoms, P = m_x m_y C
     weights : (K, R) lambda;  factors : (K, m_x + m_y + C, R) u;  log_delta : (K, R);  alpha : float
-    log_odds : (K, cells) log theta_g / theta_0 of the cells of a pooling block
+    log_odds : (K, cells) log theta_g / theta_0 of the cells of a pooling block; with usage by image, of the
+        mean usage, theta_g = eta phi_g and theta_0 = 1 - eta
     code_precision : gamma_s;  noise_precision : gamma_eps
+    image_log_odds : (N, K) logit pi_kn, the usage of every image; (0, K) if all share one
+    concentration : h, how alike the usage of the images is
     """
 
     dictionary: np.ndarray
@@ -29,6 +32,8 @@ class ConvGlobal(NamedTuple):
     log_odds: np.ndarray
     code_precision: float
     noise_precision: float
+    image_log_odds: np.ndarray
+    concentration: float
 
 
 class ConvReport(NamedTuple):
