@@ -118,6 +118,7 @@ def statistics(draws: dict[str, Any], case: ConvCase) -> dict[str, np.ndarray]:
             "(on - eta)^2": scatter,
             "log h (on - eta)^2": log_h * scatter,
             "eta on": mean_of(eta[:, None] * on),
+            "(on - eta) (z - eta)": mean_of((on - eta[:, None]) * (by_theta - eta[:, None])),
             "on on of two images": mean_of(on[:, 0] * on[:, 1]),
             "z z of two images": mean_of(by_theta[:, 0] * by_theta[:, 1]),
             "log h z z of two images": log_h * mean_of(by_theta[:, 0] * by_theta[:, 1]),

@@ -80,7 +80,7 @@ def with_slabs_of_both_signs(monkeypatch):
         (with_a_diagonal_precision, "cfa-positive", 2500),
         (without_refused_draws, "cfa-pooling", 800),
         (without_refused_draws_of_images, "cfa-by-image-pooling", 1500),
-        (with_the_usage_of_another_image, "cfa-by-image", 400),
+        (with_the_usage_of_another_image, "cfa-by-image", 800),
         (with_one_usage_for_all_images, "cfa-by-image", 400),
         (with_slabs_of_both_signs, "cfa-positive", 400),
     ],
