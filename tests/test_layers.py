@@ -23,6 +23,7 @@ LAYERS = [
     | {"ongoing", "large", "blockwise"},
     {"report", "experiments"},
     {"cli"},
+    {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 WITHIN = {

@@ -82,7 +82,9 @@ def test_progress_is_told():
     [
         ([], {}, "arrays must hold at least one array"),
         ([waves(20, 20), np.zeros(9)], {}, "all arrays must have the same number of axes: the first has 2"),
-        ([np.ones((9, 9))] * 2, {}, "arrays is constant: all 162 observed entries are 1.0"),
+        ([np.ones((9, 9))] * 2, {}, "arrays are constant: all 162 observed entries are 1.0"),
+        (np.ones((9, 9)), {}, r"arrays\[0\] is constant: all 81 observed entries are 1.0"),
+        ([np.ones((1, 1))], {}, r"arrays\[0\] is constant: the only observed entry is 1.0"),
         ([waves(20, 20), np.full((9, 9), np.nan)], {}, "array 2 of 2 cannot be used: nothing is observed"),
         (
             [waves(20, 20), waves(9, 9)],

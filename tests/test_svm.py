@@ -252,7 +252,9 @@ def test_bad_options(message):
 
 X4 = np.arange(8.0).reshape(4, 2)
 BAD_DATA = {
-    "y has one class only .*, expected at least two classes": (X4, [1, 1, 1, 1]),
+    r"y has one class only \(1\), expected at least two classes": (X4, [1, 1, 1, 1]),
+    r"y has one class only \(2.0\), expected at least two classes": (X4, [2.0, 2.0, 2.0, 2.0]),
+    r"y has one class only \('a'\), expected at least two classes": (X4, ["a", "a", "a", "a"]),
     "X has 1 entries that are NaN or infinity": (np.where(X4 == 3.0, np.nan, X4), [0, 1, 0, 1]),
     r"X has shape \(4,\), expected items by features": (X4[:, 0], [0, 1, 0, 1]),
     "y has 3 labels and X has 4 items": (X4, [0, 1, 0]),

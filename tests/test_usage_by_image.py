@@ -56,7 +56,7 @@ def test_maps_of_other_images(fitted, n_images):
 
 @pytest.mark.parametrize("pooling", [(1, 1), (3, 3)])
 def test_an_image_of_which_nothing_is_seen_has_the_usage_of_the_prior(pooling):
-    """Given eta and h, pi is a beta, also with partial blocks, and non-zeros without pooling beta-binomial."""
+    """Given eta and h, pi is a beta, also with partial blocks; without pooling counts are beta-binomial."""
     model = CFA(
         image_shape=(9, 9, 1), atom_size=(2, 2), n_atoms=2, usage_prior=UsagePrior(2.0, 2.0), pooling=pooling,
         usage_by_image=True, noise_precision=1.0, scan=0,

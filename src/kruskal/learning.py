@@ -74,7 +74,7 @@ def learn(
     _refuse_other_channels(shapes, channels)
     together = lay_together(values)
     seen = lay_together(masks)
-    refuse_constant(together, seen, "arrays")
+    refuse_constant(together, seen, *(("arrays", "are") if len(values) > 1 else ("arrays[0]", "is")))
     scaling = Scaling.fit(together, seen)
     look = Look.at_all(values, masks, scaling.scale)
     if patch_shape is None:

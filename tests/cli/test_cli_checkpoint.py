@@ -10,29 +10,13 @@ import time
 
 import numpy as np
 import pytest
-from cli_tools import SMALL, listing
+from cli_tools import SMALL, CtrlC, listing
 
 from kruskal.cli import run as run_module
-from kruskal.engines.progress import Silent
 
 OUTPUTS = ("out.npy", "std.npy", "all.npz")
 ASKED = ("-o", "out.npy", "--std", "std.npy", "--save", "all.npz")
 RUN = ("inpaint", "damaged.npz", *ASKED, *SMALL)
-
-
-class CtrlC(Silent):
-    """Presses Ctrl-C, or sends another signal, after a number of sweeps."""
-
-    def __init__(self, sweep, number=None):
-        self.sweep, self.number = sweep, number
-
-    def update(self, done, values):
-        if done != self.sweep:
-            return
-        if self.number is None:
-            raise KeyboardInterrupt
-        assert signal.getsignal(self.number) is not signal.SIG_DFL, "this process would die"
-        signal.raise_signal(self.number)
 
 
 def contents(folder):

@@ -4,11 +4,15 @@ import csv
 import gzip
 import json
 import struct
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from cli_tools import CtrlC
 
 from kruskal import data
+from kruskal.engines import progress
+from kruskal.estimators import image_learning
 from kruskal.estimators.picture_classifier import PictureClassifier
 
 TINY = ("--atoms", "4,5", "--atom-size", "4x4,2x2", "--pooling", "2x2", "--sweeps", "8", "--threads", "1")
@@ -85,6 +89,25 @@ def test_npz_and_idx_files(cli, tmp_path):
     assert rows("alo.csv") == rows("bot.csv") == rows("idx.csv")
     model = PictureClassifier.load(tmp_path / "1.npz")
     assert model.layers == [2] and model.contrast and model.image_shape == (10, 10, 1)
+
+
+def test_ctrl_c_leaves_nothing(refused, folder, monkeypatch):
+    monkeypatch.setattr(progress, "choose", lambda quiet: CtrlC(2))
+    words = ("classify", "train", "known", "-o", "m.npz", "--figures", "atoms", *TINY)
+    assert refused(*words, status=130) == "interrupted."
+
+
+def test_compilation_is_told(cli, folder, monkeypatch):
+    """As if the kernels of layer 1 were not in the cache."""
+
+    @contextmanager
+    def compiling(callback):
+        callback()
+        yield
+
+    monkeypatch.setattr(image_learning, "watch_compilation", compiling)
+    answer = cli("classify", "train", "known", "-o", "m.npz", *TINY)
+    assert answer.status == 0 and f"kruskal: {progress.COMPILING}\n" in answer.err
 
 
 def test_mistakes(refused, folder, tmp_path):

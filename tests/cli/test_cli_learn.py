@@ -1,12 +1,14 @@
 """learn, inpaint --dictionary and info of a dictionary, end to end on small arrays."""
 
 import json
+import signal
 
 import numpy as np
 import pytest
-from cli_tools import SMALL, listing
+from cli_tools import SMALL, CtrlC, listing
 
 from kruskal import data
+from kruskal.engines import progress
 from kruskal.engines.dictionary import Dictionary
 
 RUN = ("--sweeps", "4", "--threads", "1")
@@ -101,7 +103,11 @@ def test_resume_starts_from_the_copy_in_the_folder(cli, others, damaged, tmp_pat
             "--patch 30x4 is larger than the array 18x26",
         ),
         (("learn", "one.npy", "-o", "d.npz", "--rank", "x"), "--rank takes 'auto' or a whole number"),
-        (("learn", "flat.npy", "flat.npy", "-o", "d.npz"), "constant: all 162 observed entries are 5.0"),
+        (
+            ("learn", "flat.npy", "flat.npy", "-o", "d.npz"),
+            "flat.npy and flat.npy are constant: all 162 observed entries are 5.0",
+        ),
+        (("learn", "flat.npy", "-o", "d.npz"), "flat.npy is constant: all 81 observed entries are 5.0"),
         (("learn", "in.npz", "-o", "in.npz"), "--output in.npz would overwrite in.npz; give another name."),
         (("learn", "one.npy", "-o", "no/d.npz"), "cannot write 'no/d.npz'"),
         (("inpaint", "one.npy", "-o", "o.npy", "--dictionary", "in.npz"), "in.npz is no dictionary file of"),
@@ -135,6 +141,21 @@ def test_bad_input(cli, refused, others, tmp_path, words, sentence):
     if "--dictionary" in words:
         cli("learn", "one.npy", "-o", "d.npz", "-q", *SMALL)
     assert sentence in refused(*words)
+
+
+@pytest.mark.parametrize("number, status", [(None, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_leaves_nothing(refused, others, monkeypatch, number, status):
+    monkeypatch.setattr(progress, "choose", lambda quiet: CtrlC(2, number))
+    words = ("learn", "one.npy", "two.npy", "-o", "d.npz", "--figures", "atoms", *SMALL)
+    assert refused(*words, status=status) == "interrupted."
+
+
+def test_ctrl_c_while_the_file_is_written_leaves_nothing(refused, others, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez", interrupt)
+    assert refused("learn", "one.npy", "-o", "d.npz", "-q", *SMALL, status=130) == "interrupted."
 
 
 def test_a_colour_picture_gives_atoms_in_colour(cli, tmp_path):

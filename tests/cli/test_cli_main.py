@@ -17,6 +17,19 @@ def test_version(cli):
     assert cli("--version") == (0, f"kruskal {kruskal.__version__}\n", "")
 
 
+def test_the_package_is_a_program():
+    run = subprocess.run([sys.executable, "-m", "kruskal", "--version"], capture_output=True, text=True)
+    assert (run.returncode, run.stdout, run.stderr) == (0, f"kruskal {kruskal.__version__}\n", "")
+    run = subprocess.run([sys.executable, "-m", "kruskal", "frobnicate"], capture_output=True, text=True)
+    assert run.returncode == 2 and "frobnicate" in run.stderr and "Traceback" not in run.stderr
+
+
+def test_only_what_is_public_is_listed():
+    names = {name for name in dir(kruskal) if not name.startswith("_")}
+    assert set(kruskal.__all__) - {"__version__"} <= names
+    assert not {"Any", "import_module"} & names
+
+
 def test_help_names_all_commands(cli):
     answer = cli("--help")
     assert answer.status == 0

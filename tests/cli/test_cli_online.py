@@ -26,6 +26,10 @@ def test_online(cli, damaged, tmp_path, words, kind, passes):
 def test_summary_and_resume(cli, damaged, tmp_path):
     answer = cli(*RUN, "--surrogate", "incremental")
     assert "kfa: 3 epochs of 3 batches (incremental) over 81 patches of 4x4" in answer.out
+    one = cli(
+        "inpaint", "damaged.npz", "-o", "o.npy", *SMALL, "--online", "--batch-size", "99", "--epochs", "2"
+    )
+    assert "kfa: 2 epochs of 1 batch (exact)" in one.out
     before = (tmp_path / "out.npy").read_bytes()
     assert cli(*RUN, "--surrogate", "incremental", "--checkpoint", "run").status == 0
     assert (tmp_path / "out.npy").read_bytes() == before

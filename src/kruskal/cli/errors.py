@@ -52,7 +52,7 @@ OPTION_OF = {
     "usage_prior": "--usage-prior",
 }
 """The option behind an argument of the library."""
-_ARRAY = ("x", "X", "values")
+_ARRAY = ("x", "X", "values", "arrays", "arrays[0]")
 
 
 class Stopped(Exception):

@@ -154,9 +154,8 @@ def _tell(learned: Dictionary, written: list[Path], json: bool, quiet: bool) -> 
         typer.echo(json_format.dumps(found, allow_nan=False))
     elif not quiet:
         used = int((learned.usage > 0).sum())
-        typer.echo(
-            f"{learned.model}: {len(learned.trace['noise_std'])} sweeps over {learned.n_items} patches of "
-            f"{options.shape_text(learned.shape)}"
-        )
+        sweeps = options.counted(len(learned.trace["noise_std"]), "sweep")
+        patches = options.counted(learned.n_items, "patch", "patches")
+        typer.echo(f"{learned.model}: {sweeps} over {patches} of {options.shape_text(learned.shape)}")
         typer.echo(f"noise {learned.noise_std:.4g}, {used} of {learned.n_atoms} atoms used")
         typer.echo(f"written: {', '.join(map(str, written))}")

@@ -136,6 +136,17 @@ def shape_text(shape: Sequence[int]) -> str:
     return "x".join(str(side) for side in shape)
 
 
+def counted(number: int, word: str, several: str | None = None) -> str:
+    """Write a number of things.
+
+    Examples
+    --------
+    >>> counted(1, "sweep"), counted(2, "sweep"), counted(3, "batch", "batches")
+    ('1 sweep', '2 sweeps', '3 batches')
+    """
+    return f"{number} {word if number == 1 else several or word + 's'}"
+
+
 def parse_stride(text: str, option: str = "--stride") -> int | tuple[int, ...]:
     """Read a stride: one number for all axes (``2``) or one per axis (``1x1x3``)."""
     shape = parse_shape(text, option)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kruskal import __version__
-from kruskal.cli.options import shape_text
+from kruskal.cli.options import counted, shape_text
 from kruskal.engines.progress import duration
 
 if TYPE_CHECKING:
@@ -141,16 +141,18 @@ def as_text(summary: dict[str, Any]) -> str:
     used = f"{summary['n_atoms_used']} of {summary['n_atoms']} atoms used"
     if summary.get("inferred_rank") is not None:
         used = f"rank {summary['inferred_rank']} of at most {summary['rank']}"
-    sweeps = f"{summary['sweeps']} sweeps"
+    sweeps = counted(summary["sweeps"], "sweep")
     if summary.get("online"):
-        sweeps = f"{summary['sweeps']} epochs of {summary['batches']} batches ({summary['online']})"
+        batches = counted(summary["batches"], "batch", "batches")
+        sweeps = f"{counted(summary['sweeps'], 'epoch')} of {batches} ({summary['online']})"
     lines = [
         f"{summary['model']}: {sweeps} over {what} in {duration(summary['seconds'])}",
         f"noise {summary['noise_std']:.4g}, {used}",
     ]
     if summary["pilots"]:
         seconds = sum(pilot["seconds"] for pilot in summary["pilots"])
-        lines.append(f"defaults tested in {len(summary['pilots'])} pilot runs of {duration(seconds)}")
+        pilots = counted(len(summary["pilots"]), "pilot run")
+        lines.append(f"defaults tested in {pilots} of {duration(seconds)}")
     for name, unit in (("psnr", " dB"), ("ssim", ""), ("rrse", "")):
         if name in summary:
             lines.append(_score_line(summary, name, unit))

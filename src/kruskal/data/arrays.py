@@ -40,13 +40,12 @@ def real_array(values: Any, name: str) -> np.ndarray:
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
 
 
-def refuse_constant(values: np.ndarray, observed: np.ndarray, name: str) -> None:
+def refuse_constant(values: np.ndarray, observed: np.ndarray, name: str, verb: str = "is") -> None:
     """Complain when all observed entries are the same: there is nothing to learn."""
     seen = values[observed]
     if (seen == seen[0]).all():
-        raise InputError(
-            f"{name} is constant: all {seen.size} observed entries are {seen[0]}, there is nothing to learn"
-        )
+        entries = f"all {seen.size} observed entries are" if seen.size > 1 else "the only observed entry is"
+        raise InputError(f"{name} {verb} constant: {entries} {seen[0]}, there is nothing to learn")
 
 
 def number_dtype(dtype: Any, name: str) -> np.dtype:

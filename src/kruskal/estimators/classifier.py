@@ -90,7 +90,8 @@ def check_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
             "y mixes labels that cannot be ordered, expected all numbers or all strings"
         ) from None
     if len(classes) < 2:
-        raise InputError(f"y has one class only ({classes[0]!r}), expected at least two classes")
+        only = classes.tolist()[0]
+        raise InputError(f"y has one class only ({only!r}), expected at least two classes")
     return classes, index
 
 

@@ -11,7 +11,7 @@ from kruskal.deep.dense import Dense
 from kruskal.engines.deep_features import top_weights
 from kruskal.engines.mcem_training import MonteCarloTraining
 from kruskal.engines.pretraining import pretrain
-from kruskal.engines.progress import Silent
+from kruskal.engines.progress import COMPILING, Silent
 from kruskal.engines.training import TRACED, Data, Training, part_threads
 from kruskal.engines.training_files import digest_of
 from kruskal.engines.training_run import Keeping, train
@@ -77,7 +77,7 @@ def fit_deep(
     if options["method"] == "mcem":
         expectation = MonteCarloEM(network=model.network)
     with (
-        watch_compilation(partial(progress.note, "compiling, this happens once")),
+        watch_compilation(partial(progress.note, COMPILING)),
         part_threads(threads) as engine,
     ):
         start = _start(options, model, images.values, seed, threads)

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from kruskal.data import Scaling
-from kruskal.engines.progress import Progress
+from kruskal.engines.progress import COMPILING, Progress
 from kruskal.engines.threads import ImageThreads
 from kruskal.errors import InputError, whole_number
 from kruskal.estimators.image_batches import image_batch
 from kruskal.gibbs.conv_memory import ConvMemory
 from kruskal.gibbs.conv_synthesis import synthesise
 from kruskal.gibbs.usage import UsagePrior
+from kruskal.kernel import watch_compilation
 from kruskal.models import CFA, CKFA, ConvGlobal, ConvReport, sweep_batch
 
 Model = CFA | CKFA
@@ -58,7 +59,8 @@ class ImageLearner(ABC):
         values = self.scaling_.forward(np.where(seen, images, 0))
         trace = []
         usage = np.zeros(self.n_atoms)
-        with ImageThreads(values, seen, self.threads) as engine:
+        told = watch_compilation(partial(self.progress.note, COMPILING))
+        with told, ImageThreads(values, seen, self.threads) as engine:
             state = model.start(self.start, engine.shards, self.seed)
             self.progress.start(self.sweeps)
             try:
