@@ -7,7 +7,7 @@ import pytest
 
 import kruskal
 from kruskal import choose as pilots
-from kruskal.defaults import Look, default_patch_shape, patch_ladder
+from kruskal.defaults import Look, default_patch_shape, default_sparsity, default_sweeps, patch_ladder
 from kruskal.settings import resolve
 from tests.test_restore import Notes
 
@@ -105,7 +105,7 @@ def test_pilots_are_short_and_small():
     part = pilots._part(np.ones(shape, bool), base)
     assert all(piece.stop - piece.start >= 4 * side for piece, side in zip(part, base.patch_shape))
     sizes = tuple(piece.stop - piece.start for piece in part)
-    short = pilots._short(partial(resolve, look=LOOK), sizes, {})
+    short = pilots._short(partial(resolve, look=LOOK), shape, sizes, {})
     assert short.sweeps == 24 and short.grid.n_items * np.prod(short.patch_shape) <= pilots._WORK
     assert pilots._part(np.ones((60, 60), bool), resolve((60, 60), look=LOOK)) == (slice(0, 60), slice(0, 60))
 
@@ -117,6 +117,9 @@ def test_pilots_are_short_and_small():
         ((5, 201, 61), 0.3, (5, 8, 8)),
         ((5, 201, 61), 0.1, (5, 12, 12)),
         ((60, 60, 60), 0.1, (10, 10, 10)),  # at most 1,024 entries
+        ((100, 100, 3), 0.1, (16, 16, 3)),  # what is seen of one colour helps with the others
+        ((100, 100, 3), 0.2, (12, 12, 3)),
+        ((100, 100, 3), 0.3, (8, 8, 3)),
     ],
 )
 def test_the_less_is_observed_the_larger_the_patch(shape, share, patch):
@@ -212,5 +215,27 @@ def test_pilots_have_no_budget_and_do_not_stop_early():
     def settings_for(shape, **options):
         return resolve(shape, **({"look": LOOK, "until_converged": True, "time_budget": 1.0} | options))
 
-    short = pilots._short(settings_for, (60, 60), {})
+    short = pilots._short(settings_for, (60, 60), (60, 60), {})
     assert (short.until_converged, short.time_budget) == (False, None)
+
+
+@pytest.mark.parametrize(
+    "shape, patch, look, stride",
+    [
+        ((481, 321, 3), (12, 12, 3), Look(0.2, 0.0), (1, 1, 1)),
+        ((481, 321, 3), (12, 12, 3), Look(1.0, 0.0), (2, 2, 1)),
+        ((75, 75, 75), (6, 6, 6), Look(1.0, 0.2), (1, 1, 1)),
+        ((75, 75, 75), (6, 6, 6), Look(1.0, 0.0), (2, 2, 2)),
+        ((75, 75, 75), (8, 8, 8), Look(0.2, 0.0), (3, 3, 3)),
+        ((1000, 1000), (8, 8), Look(1.0, 0.0), (2, 2)),
+    ],
+)
+def test_the_stride_bounds_the_work(shape, patch, look, stride):
+    assert resolve(shape, patch_shape=patch, look=look).stride == stride
+
+
+def test_the_louder_the_noise_the_sparser():
+    quiet, loud, louder = (default_sparsity(Look(1.0, noise)) for noise in (0.05, 0.2, 0.3))
+    assert quiet == 0.125 and quiet < loud < louder
+    assert loud == pytest.approx(1.0)
+    assert default_sweeps((60, 60, 60), None, Look(1.0, 0.2)) < default_sweeps((60, 60, 60), None, Look())

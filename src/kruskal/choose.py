@@ -114,7 +114,7 @@ def choose(
     pilots : in the order in which they were made
     """
     base = resolve(values.shape)
-    here = _part(observed, base)
+    whole, here = values.shape, _part(observed, base)
     values, observed = values[here], observed[here]
     if not _enough(observed):
         return {}, []
@@ -124,7 +124,7 @@ def choose(
     for differs, options in _candidates(base, free, patch_ladder(values.shape, channels)):
         began = time.perf_counter()
         try:
-            settings = _short(resolve, values.shape, options)
+            settings = _short(resolve, whole, values.shape, options)
         except (
             InputError
         ):  # what the user gave does not fit this candidate, such as a stride wider than a patch
@@ -163,9 +163,12 @@ def _candidates(
     return result
 
 
-def _short(resolve: Resolve, shape: tuple[int, ...], options: dict[str, Any]) -> Settings:
-    """Settings of a pilot run: few sweeps, and patches at twice the distance of the run itself."""
-    stride = _pilot_stride(resolve(shape, **options))
+def _short(
+    resolve: Resolve, whole: tuple[int, ...], shape: tuple[int, ...], options: dict[str, Any]
+) -> Settings:
+    """Settings of a pilot run on a part of this shape: few sweeps, and patches twice as far apart as in a run
+    on the whole."""
+    stride = _pilot_stride(resolve(whole, **options))
     short = {"stride": stride, "sweeps": _SWEEPS, "burn_in": _BURN_IN}
     plain = {"online": None, "batch_size": None, "epochs": None, "passes": None}  # pilots are small
     return resolve(shape, **options, **short, **plain, until_converged=False, time_budget=None)

@@ -19,6 +19,9 @@ _SIDES = {1: (32, 64, 128), 2: (8, 12, 16), 3: (4, 6, 8, 12), 4: (3, 4, 5, 6), 5
 _OTHER_SIDES = (2, 2, 3)
 _MOST_ITEMS, _FEW_ITEMS = 250_000, 50
 _MOST_WORK = 20_000_000  # entries over all items
+_MOST_PICTURE_WORK = 32_000_000  # observed entries over all items
+_MOST_NOISY_ITEMS, _MOST_NOISY_WORK = 400_000, 80_000_000  # of volumes
+_LOUD = 0.1  # 25 grey levels of 256
 _MOST_ENTRIES = 1_024
 _ITEMS_PER_REGION, _REGIONS = 256, 64
 MOST_SWEEPS = 500
@@ -85,9 +88,11 @@ def default_patch_shape(
     A larger patch holds more observed entries, which is worth most where they are few and clean.
     """
     ladder, step = patch_ladder(array_shape, channels), 1
+    cut_axes, whole = _split_axes(array_shape, channels)
+    share = min(1.0, look.share * math.prod(whole))  # channels tell of each other
     if not look.noisy:
-        step += (look.share < _FEW) + (look.share < _VERY_FEW)
-    if look.nearly_complete and _order(_split_axes(array_shape, channels)[0]) == 2:
+        step += (share < _FEW) + (share < _VERY_FEW)
+    if share >= _NEARLY_ALL and _order(cut_axes) == 2:
         step = 0
     return ladder[min(step, len(ladder) - 1)]
 
@@ -116,10 +121,18 @@ def _patch(cut_axes: tuple[int, ...], whole: tuple[int, ...], side: int) -> tupl
     return cube([(size + 1) // 2 for size in cut_axes])
 
 
-def default_stride(grid: Grid) -> tuple[int, ...]:
-    """The smallest common stride that keeps the work manageable; never more than half a patch."""
-    entries = math.prod(grid.patch_shape)
-    most = min(_MOST_ITEMS, max(_MOST_WORK // entries, 1))
+def default_stride(grid: Grid, channels: str | None, look: Look) -> tuple[int, ...]:
+    """The smallest common stride that keeps the work manageable; never more than half a patch.
+
+    Of pictures only observed entries count as work. Of volumes all do, and noisy ones are worth more of it:
+    the more patches cover an entry, the more noise is averaged out.
+    """
+    entries, most_items, most_work = math.prod(grid.patch_shape), _MOST_ITEMS, _MOST_WORK
+    if _order(_split_axes(grid.array_shape, channels)[0]) <= 2:
+        entries, most_work = max(1, round(entries * look.share)), _MOST_PICTURE_WORK
+    elif look.noisy:
+        most_items, most_work = _MOST_NOISY_ITEMS, _MOST_NOISY_WORK
+    most = min(most_items, max(most_work // entries, 1))
     for step in range(1, max(grid.patch_shape) + 1):
         stride = tuple(max(1, min(step, size // 2)) for size in grid.patch_shape)
         if grid._replace(stride=stride).n_items <= most:
@@ -167,15 +180,20 @@ def default_annealing(look: Look, burn_in: int) -> int:
 
 
 def default_sparsity(look: Look) -> float:
-    """b_pi of the usage prior per item; 0, the paper's flat prior, where clean data are to be represented."""
-    if look.noisy:
-        return 0.125
+    """b_pi of the usage prior per item; 0, the paper's flat prior, where clean data are to be represented.
+
+    An eighth for noisy data, and more when the noise is so loud that atoms would be found in it.
+    """
+    if look.noise is not None and look.noisy:
+        return 0.125 * max(1.0, look.noise / _LOUD) ** 3
     return 0.0 if look.only_represent else 2.0
 
 
 def default_sweeps(array_shape: Sequence[int], channels: str | None, look: Look) -> int:
-    """48 for clean pictures with much missing, which more sweeps do not predict better; else 100."""
+    """48 for clean pictures with much missing and 50 for noisy volumes, where more do no better; else 100."""
     picture = _order(_split_axes(array_shape, channels)[0]) <= 2
+    if look.noisy and not picture:
+        return 50
     return 48 if picture and not (look.noisy or look.only_represent) else 100
 
 

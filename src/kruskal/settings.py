@@ -152,7 +152,7 @@ def resolve(
     patch = defaults.default_patch_shape(array_shape, channels, look) if patch_shape is None else patch_shape
     grid = Grid.over(array_shape, patch, 1 if stride is None else stride)
     if stride is None:
-        grid = grid._replace(stride=defaults.default_stride(grid))
+        grid = grid._replace(stride=defaults.default_stride(grid, channels, look))
     if n_atoms is None:
         n_atoms = defaults.paper_atoms(grid.patch_shape) if paper else defaults.default_atoms(grid, look)
     batching = resolve_batching(online, model, grid.n_items, batch_size, passes)
