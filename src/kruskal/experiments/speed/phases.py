@@ -95,7 +95,8 @@ def _summary(taken: list[dict[str, float]], timed: TimedChain, pairs: int) -> di
 
 
 def _speed_up(by_threads: dict[str, Any]) -> dict[str, Any]:
-    """How much faster than one thread: a sweep, each phase of weight, and the whole run with its start."""
+    """How much faster than one thread: a sweep, each phase of weight, the whole run with its start, and the
+    matrix product, which tells what the machine itself gives."""
     if "1" not in by_threads:
         return {}
     one = by_threads["1"]
@@ -105,6 +106,7 @@ def _speed_up(by_threads: dict[str, Any]) -> dict[str, Any]:
             "run": one["run_seconds"] / other["run_seconds"],
             "codes": one["phases"]["codes"] / other["phases"]["codes"],
             "atoms": one["phases"]["atoms"] / other["phases"]["atoms"],
+            "product": one["product_seconds"] / other["product_seconds"],
         }
         for threads, other in by_threads.items()
         if threads != "1"

@@ -101,7 +101,8 @@ def _phases(console: Console, measured: dict[str, Any]) -> None:
         for threads, ratio in one["speed_up"].items():
             console.print(
                 f"{threads} threads against 1: a sweep {ratio['sweep']:.2f} times as fast (codes "
-                f"{ratio['codes']:.2f}, atoms {ratio['atoms']:.2f}), the whole run {ratio['run']:.2f}"
+                f"{ratio['codes']:.2f}, atoms {ratio['atoms']:.2f}), the whole run {ratio['run']:.2f}; "
+                f"the matrix product alone {ratio['product']:.2f}"
             )
         taken = max(each["cores_of_others"] for each in one["threads"].values())
         if taken > _CALM:
