@@ -24,6 +24,8 @@ TINY = replace(
     peer_checks=100,
     denoise_sweeps=4,
     volume_side=12,
+    decomposed_side=12,
+    n_terms=3,
 )
 
 

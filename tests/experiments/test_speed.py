@@ -4,6 +4,7 @@ import importlib.util
 import json
 import platform
 import re
+import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from speed_example import TINY, call_here, silent
 
 from kruskal.data import datasets
+from kruskal.experiments.speed import decomposition as speed_decomposition
 from kruskal.experiments.speed import goals as speed_goals
 from kruskal.experiments.speed import growth as speed_growth
 from kruskal.experiments.speed import measure as speed_measure
@@ -204,7 +206,7 @@ def test_startup_times_a_real_process():
 def test_peers_that_are_not_installed_get_one_sentence(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     measured = speed_peers.peers(replace(TINY, peers=True), 1, silent)
-    assert list(measured) == ["scikit-learn", "bm3d", "bm4d"]
+    assert list(measured) == ["scikit-learn", "bm3d", "bm4d", "tensorly"]
     for name, one in measured.items():
         assert one == {"skipped": f"{name} is not installed: {speed_peers._HOW_TO_GET[name]}."}
 
@@ -245,6 +247,23 @@ def test_denoising_beside_a_peer(monkeypatch):
     assert one["noisy_psnr"] == pytest.approx(20 * np.log10(255 / 25), abs=0.5)
     assert one["peer_psnr"] >= one["noisy_psnr"] + 6 and one["peer_seconds"] >= 0.01
     assert one["kruskal_seconds"] > 0 and one["kruskal_sweeps"] == 4
+
+
+def test_a_decomposition_beside_a_peer(monkeypatch):
+    class Decomposition:
+        @staticmethod
+        def parafac(values, rank, n_iter_max, mask, **options):
+            assert rank == TINY.n_terms and values.shape == mask.shape == (TINY.decomposed_side,) * 3
+            time.sleep(0.01 * n_iter_max)
+
+    monkeypatch.setitem(sys.modules, "tensorly", Decomposition)
+    monkeypatch.setitem(sys.modules, "tensorly.decomposition", Decomposition)
+    one = speed_decomposition.decomposition(TINY, 1, silent)
+    assert one["iteration_seconds"] == pytest.approx(0.01, rel=0.5)
+    assert one["sweep_to_iteration"] == pytest.approx(one["sweep_seconds"] / one["iteration_seconds"])
+    assert one["observed_share"] == pytest.approx(0.1, abs=0.05)
+    aims = speed_goals.goals({"peers": {"tensorly": one | {"sweep_to_iteration": 5.1}}})
+    assert [(aim.measured, aim.met) for aim in aims] == [(5.1, False)]
 
 
 def test_goals():

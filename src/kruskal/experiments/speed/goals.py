@@ -63,6 +63,10 @@ def goals(results: dict[str, Any]) -> list[Goal]:
         found.append(Goal(name, reached["seconds"] if reached else None, None, 4.0))
         name = f"peak GB of that run ({quality['run_sweeps']} sweeps)"
         found.append(Goal(name, quality["peak_bytes"] / 1e9, None, 1.0))
+    beside = results.get("peers", {}).get("tensorly", {})
+    if "sweep_to_iteration" in beside:
+        name = "sweep of MGP-CP / iteration of tensorly"
+        found.append(Goal(name, beside["sweep_to_iteration"], None, 5.0))
     if "startup" in results:
         found.append(Goal("seconds of import kruskal", results["startup"]["import_seconds"], None, 0.3))
     return found

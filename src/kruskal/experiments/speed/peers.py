@@ -12,6 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kruskal.data import corrupt
+from kruskal.experiments.speed.decomposition import decomposition
 from kruskal.experiments.speed.measure import TimedChain
 from kruskal.experiments.speed.phases import compile_kernels
 from kruskal.experiments.speed.plan import DAMAGE_SEED, ENGINE_SEED, Plan
@@ -26,6 +27,7 @@ _HOW_TO_GET = {
     "scikit-learn": "pip install 'kruskal[bench]' brings it",
     "bm3d": "pip install bm3d brings it; its licence is non-commercial",
     "bm4d": "pip install bm4d brings it; its licence is non-commercial",
+    "tensorly": "pip install tensorly brings it",
 }
 
 
@@ -37,6 +39,7 @@ def peers(plan: Plan, threads: int, say: Callable[[str], None]) -> dict[str, Any
         "scikit-learn": ("sklearn", lambda: dictionary_learning(square, plan, threads, say)),
         "bm3d": ("bm3d", lambda: denoising("bm3d", square, plan, threads, say)),
         "bm4d": ("bm4d", lambda: denoising("bm4d", brain(plan.volume_side), plan, threads, say)),
+        "tensorly": ("tensorly", lambda: decomposition(plan, threads, say)),
     }
     result: dict[str, Any] = {}
     for name, (module, task) in tasks.items():

@@ -27,6 +27,7 @@ class Plan:
     peer_seconds : longest time given to a peer that is trained;  peer_checks : items it is judged by
     noise_std : noise of the pictures that peers denoise;  volume_side : side of the volume among them
     denoise_sweeps : sweeps of kruskal.denoise beside the peers (None: its default)
+    decomposed_side, n_terms : side of the cube that MGP-CP and a peer decompose, and into how many terms
     """
 
     name: str
@@ -52,6 +53,8 @@ class Plan:
     noise_std: float = 25.0
     volume_side: int = 32
     denoise_sweeps: int | None = None
+    decomposed_side: int = 200
+    n_terms: int = 30
 
 
 FULL = Plan("full")

@@ -198,6 +198,12 @@ def _peers(console: Console, measured: dict[str, Any]) -> None:
                 )
                 + f" (of which {one['peer_curve'][-1]['encode_seconds']:.1f} s to encode all patches)"
             )
+        elif "sweep_to_iteration" in one:
+            sentences.append(
+                f"{'x'.join(map(str, one['shape']))}, {one['observed_share']:.0%} observed, {one['n_terms']} "
+                f"terms: a sweep of MGP-CP {one['sweep_seconds']:.2f} s, an iteration of {name}'s masked "
+                f"parafac {one['iteration_seconds']:.2f} s"
+            )
         else:
             what = f"{one['array']} {'x'.join(map(str, one['shape']))}"
             rows.append((f"{name} (told the noise)", what, one["peer_seconds"], f"{one['peer_psnr']:.2f}"))
