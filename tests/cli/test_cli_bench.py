@@ -45,6 +45,15 @@ def test_bench_prints_tables(cli, tiny, tmp_path):
     assert (tmp_path / "kruskal-bench" / "bench.json").exists()
 
 
+def test_bench_measures_only_some_sections(cli, tiny, refused, tmp_path):
+    answer = cli("bench", "--quick", "--threads", "1", "--sections", "phases,startup")
+    assert answer.status == 0, answer.err
+    results = json.loads((tmp_path / "kruskal-bench" / "bench.json").read_text())
+    assert results["finished"] and {"phases", "startup"} <= set(results) and "growth" not in results
+    assert "bench.png" not in answer.out and "import kruskal" in answer.out
+    assert "--sections takes names among startup, phases" in refused("bench", "--sections", "phases,speed")
+
+
 @pytest.mark.parametrize("text", ["0", "two", "1,1", "", "1,,2", "-1", "1.5"])
 def test_bench_refuses_bad_threads(refused, text):
     assert "--threads takes different whole numbers" in refused("bench", f"--threads={text}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,14 @@ def bench(
             metavar="1,2", help="Numbers of threads to compare.", show_default="1,2, or 1 on a single core"
         ),
     ] = None,
+    sections: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Only these of startup, phases, quality, growth and peers.",
+            show_default="all",
+        ),
+    ] = None,
     print_json: options.Json = False,
 ) -> None:
     """Measure the speed of the sampler on this machine; writes bench.json and bench.png (half an hour).
@@ -43,16 +52,18 @@ def bench(
 
     from kruskal.experiments.speed import plan, run, tables
 
+    only = run.SECTIONS if sections is None else parse_sections(sections, run.SECTIONS)
     console = tables.new_console()
     results: dict[str, Any] = {}
-    for section, results in run.run(plan.QUICK if quick else plan.FULL, counts, _say):
+    for section, results in run.run(plan.QUICK if quick else plan.FULL, counts, _say, only):
         run.save(out, results)
         if not print_json:
             tables.show(console, section, results)
     if print_json:
         typer.echo(run.as_json(results))
     else:
-        typer.echo(f"written: {out / run.JSON_NAME}, {out / run.PLOT_NAME}")
+        names = (run.JSON_NAME, run.PLOT_NAME) if "growth" in only else (run.JSON_NAME,)
+        typer.echo(f"written: {', '.join(str(out / name) for name in names)}")
 
 
 def parse_threads(text: str, cores: int) -> list[int]:
@@ -68,6 +79,15 @@ def parse_threads(text: str, cores: int) -> list[int]:
     if counts[-1] > cores:
         raise InputError(f"--threads {counts[-1]} is more than the {cores} cores that this process may use.")
     return counts
+
+
+def parse_sections(text: str, known: Sequence[str]) -> list[str]:
+    """Read names of sections such as ``phases,growth``."""
+    names = text.split(",")
+    wrong = [name for name in names if name not in known]
+    if wrong:
+        raise InputError(f"--sections takes names among {', '.join(known)}, not {wrong[0]!r}.")
+    return names
 
 
 def _say(text: str) -> None:

@@ -18,10 +18,11 @@ from kruskal.experiments.speed.startup import startup
 from kruskal.experiments.speed.worker import WorkerFailed, call
 
 JSON_NAME, PLOT_NAME = "bench.json", "bench.png"
+SECTIONS = ("startup", "phases", "quality", "growth", "peers")
 
 
 def run(
-    plan: Plan, thread_counts: Sequence[int], say: Callable[[str], None]
+    plan: Plan, thread_counts: Sequence[int], say: Callable[[str], None], only: Sequence[str] = SECTIONS
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Measure one section after the other; yield its name and all results so far.
 
@@ -30,6 +31,7 @@ def run(
     plan : the sizes
     thread_counts : numbers of threads that are compared
     say : told what is being measured now, since some of it takes minutes
+    only : names of the sections to measure
     """
     most = max(thread_counts)
     results: dict[str, Any] = {
@@ -46,8 +48,8 @@ def run(
         "growth": lambda: growth(plan, thread_counts, say),
         "peers": lambda: peers(plan, most, say),
     }
-    for name, section in sections.items():
-        results[name] = section()
+    for name in ("machine", *(name for name in SECTIONS if name in only)):
+        results[name] = sections[name]()
         yield name, results
     results["goals"] = [goal.to_json() for goal in goals(results)]
     results["finished"] = True
