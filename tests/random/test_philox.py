@@ -116,6 +116,15 @@ def test_rows_of_normals():
         assert normals[m, j] == pytest.approx(normal(high, low), rel=1e-14)
 
 
+def test_rows_of_normals_in_single_precision():
+    filled = np.zeros((500, 64), np.uint32)
+    fill_words(filled, 0, 1, int(Stream.SLABS), *key_of(9))
+    uniforms, double, single = np.zeros((500, 32)), np.zeros((500, 32)), np.zeros((500, 32), np.float32)
+    fill_normals(filled, uniforms, double)
+    fill_normals(filled, uniforms, single)
+    np.testing.assert_allclose(single, double, rtol=5e-7)
+
+
 def test_rows_of_normals_far_out():
     """Words that are 0 or all ones: both tails, as far as 52 bits reach."""
     words = np.zeros((3, 8), np.uint32)

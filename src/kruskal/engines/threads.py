@@ -4,6 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import Generic, Self, TypeVar
 
 import numpy as np
@@ -44,6 +45,32 @@ class Threads(Generic[S]):
     def map(self, function: Callable[[S], T]) -> list[T]:
         """``function`` of every shard, in the order of the shards."""
         return self._share(lambda i: function(self.shards[i]), self.n_shards)
+
+    def total(self, function: Callable[[S], T], add: Callable[[T, T], T]) -> T:
+        """The sum of ``function`` over all shards, added in pairs by the threads.
+
+        Shards 0 and 1, 2 and 3, and so on, then these sums in pairs, up to one: the order of the additions
+        depends on the number of shards alone. The thread that is done with the second of a pair adds the two.
+        """
+        waiting: dict[tuple[int, int], T] = {}
+        lock = Lock()
+
+        def visit(i: int) -> list[T]:
+            result, place, level, n_places = function(self.shards[i]), i, 0, self.n_shards
+            while n_places > 1:
+                partner = place ^ 1
+                if partner < n_places:
+                    with lock:
+                        if (level, partner) not in waiting:
+                            waiting[level, place] = result
+                            return []
+                        other = waiting.pop((level, partner))
+                    result = add(other, result) if partner < place else add(result, other)
+                place, level, n_places = place // 2, level + 1, (n_places + 1) // 2
+            return [result]
+
+        (result,) = (part for found in self._share(visit, self.n_shards) for part in found)
+        return result
 
     def fold(self, function: Callable[[S, int], None], n_parts: int) -> None:
         """``function`` of every shard in order and a part, for each of ``n_parts`` parts."""

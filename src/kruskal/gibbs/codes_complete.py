@@ -23,11 +23,11 @@ from kruskal.gibbs.pairs import (
     WORDS_AHEAD,
     fill_logits,
     is_on,
-    lower_log_uniform,
+    lower_logit,
     slab_normal,
 )
 from kruskal.gibbs.systems import padded_rows
-from kruskal.gibbs.vectors import LANES
+from kruskal.gibbs.vectors import LANES, apart, rarely
 from kruskal.kernel import kernel
 from kruskal.random.normal import fill_normals
 from kruskal.random.philox import fill_words
@@ -73,7 +73,7 @@ def sweep_complete(
     bits = words.view(np.uint16)  # 16 of every pair
     slab_words = np.empty((WORDS_AHEAD, 2 * SLABS_AHEAD), np.uint32)
     slab_uniforms = np.empty((WORDS_AHEAD, SLABS_AHEAD))
-    slab_normals = np.empty((WORDS_AHEAD, SLABS_AHEAD))
+    slab_normals = np.empty((WORDS_AHEAD, SLABS_AHEAD), flat.dtype)
     bar = aligned_zeros(1, n_padded, slope)[0]
     rests = aligned_zeros(_CHUNK, rows.shape[1], flat)
     plain = aligned_zeros(_CHUNK, n_entries, flat) if rows.shape[1] != n_entries else rests
@@ -111,13 +111,17 @@ def sweep_complete(
                 fill_words(slab_words, item, sweep, SLABS, key_0, key_1)
                 fill_normals(slab_words, slab_uniforms, slab_normals)
             for i in range(n_padded):
-                bar[i] = slope[i] * lower_log_uniform(bits[row, i]) + level[here, i]
+                bar[i] = slope[i] * lower_logit(bits[row, i]) + level[here, i]
             begin = code_start[n]
             n_used = code_start[n + 1] - begin
+            mask, last_block = np.uint64(0), np.uint64(0)
             for c in range(n_used):
                 k = np.uint64(code_atom[begin + c])
                 bar[k] = NEVER
-                in_use[k // np.uint64(LANES)] |= _ONE << (k % np.uint64(LANES))
+                block = k // np.uint64(LANES)
+                mask = (mask if block == last_block else np.uint64(0)) | (_ONE << (k % np.uint64(LANES)))
+                last_block = block
+                in_use[block] = mask
                 used_bits[c] = bits[row, k]
                 used_slope[c] = slope[k]
                 used_level[c] = level[here, k]
@@ -136,14 +140,24 @@ def sweep_complete(
                 in_use[block] = 0
                 add_rows(correlations, m, first, minus, gram, changed, 0, n_changed)
                 candidates = above(correlations, m, first, bar)
+                # A wrong guess of a branch costs the time until it is known to be wrong. So unused atoms are
+                # sought among the candidates before the last change (`early`), known well before those
+                # after it, and these only tell what that change added. All are decided by `is_on`.
+                early = candidates
                 upcoming = np.uint64(first + lowest(used | _HIGH))
                 ahead = correlations[m, upcoming]
                 while True:
                     # unused atoms before the next one in use, or all that are left
                     before = (used & (~used + _ONE)) - _ONE
-                    while candidates & before != 0:
-                        bit = lowest(candidates & before)
+                    while True:
+                        pending = early & before
+                        if candidates & before & ~early != 0:
+                            pending = apart((early | candidates) & before)
+                        if pending == 0:
+                            break
+                        bit = lowest(pending)
                         later = (_ALL << np.uint64(bit)) << _ONE
+                        early &= later
                         candidates &= later
                         k = np.uint64(first + bit)
                         correlation = correlations[m, k]
@@ -151,8 +165,12 @@ def sweep_complete(
                             float(correlation) * float(correlation)
                         )
                         if is_on(bits[row, k], pair_log_odds, k, item, address):
-                            deviate = slab_normal(slab_normals, row, filled - first_filled, item, address)
-                            new = gain[k] * correlation + deviation[k] * number(deviate)
+                            place = np.uint64(filled - first_filled)
+                            if rarely(place >= np.uint64(SLABS_AHEAD)):
+                                deviate = number(slab_normal(place, item, address))
+                            else:
+                                deviate = slab_normals[row, place]
+                            new = gain[k] * correlation + deviation[k] * deviate
                             new_atom[np.uint64(filled)] = k
                             new_value[np.uint64(filled)] = new
                             filled += 1
@@ -160,6 +178,7 @@ def sweep_complete(
                             minus[np.uint64(n_changed)] = -new
                             changed[np.uint64(n_changed)] = k
                             n_changed += 1
+                            early = candidates
                             candidates = add_row(correlations, m, first, -new, gram, k, bar) & later
                             ahead = correlations[m, upcoming]
                     if used == 0:
@@ -174,11 +193,15 @@ def sweep_complete(
                     correlation = ahead
                     whole = correlation + energy[k] * old
                     gap = whole * whole - used_bar[at]
-                    if not abs(gap) > doubt[at]:
+                    if rarely(not abs(gap) > doubt[at]):
                         pair_log_odds = base[here, k] + quadratic[k] * (float(whole) * float(whole))
                         gap = yes if is_on(bits[row, k], pair_log_odds, k, item, address) else no
-                    deviate = slab_normal(slab_normals, row, filled - first_filled, item, address)
-                    new = gain[k] * whole + deviation[k] * number(deviate)
+                    place = np.uint64(filled - first_filled)
+                    if rarely(place >= np.uint64(SLABS_AHEAD)):
+                        deviate = number(slab_normal(place, item, address))
+                    else:
+                        deviate = slab_normals[row, place]
+                    new = gain[k] * whole + deviation[k] * deviate
                     new = new if gap > 0 else nothing
                     new_atom[np.uint64(filled)] = k
                     new_value[np.uint64(filled)] = new
@@ -192,9 +215,9 @@ def sweep_complete(
                     minus[np.uint64(n_changed)] = -change
                     changed[np.uint64(n_changed)] = k
                     n_changed += 1
-                    candidates = add_row(correlations, m, first, -change, gram, k, bar) & (
-                        (_ALL << np.uint64(bit)) << _ONE
-                    )
+                    later = (_ALL << np.uint64(bit)) << _ONE
+                    early = candidates & later
+                    candidates = add_row(correlations, m, first, -change, gram, k, bar) & later
             new_start[n + 1] = filled
             if item_squares < _CANCELLED * squares_before:
                 _residual(flat, origin[n], offset, rows, new_atom, new_value, first_filled, filled, rests, m)

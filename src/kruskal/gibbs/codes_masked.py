@@ -20,7 +20,7 @@ from kruskal.gibbs.pairs import (
     WORDS_AHEAD,
     is_on,
     lower_log,
-    lower_log_uniform,
+    lower_logit,
     slab_normal,
 )
 from kruskal.gibbs.vectors import LANES
@@ -102,7 +102,11 @@ def sweep_masked(
                 pair_log_odds = log_odds[here, k] + 0.5 * (math.log(gamma_s / precision) + linear * mean)
                 new = nothing
                 if is_on(bits[row, k], pair_log_odds, k, item, address):
-                    deviate = slab_normal(slab_normals, row, filled - first_filled, item, address)
+                    place = np.uint64(filled - first_filled)
+                    if place < np.uint64(SLABS_AHEAD):
+                        deviate = slab_normals[row, place]
+                    else:
+                        deviate = slab_normal(place, item, address)
                     new = number(mean + deviate / math.sqrt(precision))
                     new_atom[filled] = k
                     new_value[filled] = new
@@ -132,7 +136,7 @@ def _set_bars(energy, level, here, bits, row, first, gamma_s, gamma_eps, bar):
     """Squared correlation below which the z of an unused atom of a block surely stays 0.
 
     2 (log odds - logit u) = (gamma_eps correlation)^2 / precision - log(precision / gamma_s) + 2 logit pi
-    - 2 logit u, and both logarithms are replaced by their lower bounds.
+    - 2 logit u, and the logarithm and the logit are replaced by their lower bounds.
     """
     start, at = np.uint64(first), np.uint64(row)
     per_energy = np.float32(gamma_eps / gamma_s)
@@ -141,5 +145,5 @@ def _set_bars(energy, level, here, bits, row, first, gamma_s, gamma_eps, bar):
         k = start + np.uint64(i)
         ratio = np.float32(1.0) + per_energy * np.float32(energy[k])
         log_ratio = lower_log(ratio)
-        log_uniform = lower_log_uniform(bits[at, k])
-        bar[k] = (level[here, k] + log_ratio + np.float32(2.0) * log_uniform) * ratio * scale
+        uniform_logit = lower_logit(bits[at, k])
+        bar[k] = (level[here, k] + log_ratio + np.float32(2.0) * uniform_logit) * ratio * scale

@@ -30,17 +30,18 @@ from kruskal.gibbs.coding_parts import (
     fingerprint,
     gather,
     item_variance,
+    list_used,
     new_slot,
     raise_bars,
     set_bars,
-    set_correlations,
     sort_slots,
-    subtract_row,
     tempered,
 )
+from kruskal.gibbs.lanes import above, add_row, add_rows, lowest, set_rows
 from kruskal.gibbs.local import Codes, Shard
-from kruskal.gibbs.pairs import NEVER, SLACK, STEP
-from kruskal.gibbs.scan import correlate, is_on, next_above, sum_energies
+from kruskal.gibbs.pairs import NEVER, SLACK
+from kruskal.gibbs.scan import is_on, sum_energies
+from kruskal.gibbs.vectors import LANES
 from kruskal.kernel import kernel
 from kruskal.random import Stream, key_of
 from kruskal.random.normal import normal
@@ -48,8 +49,8 @@ from kruskal.random.philox import fill_words, philox
 
 _PAIRS = int(Stream.CODING)
 _SLABS = int(Stream.CODING_SLABS)
+_ONE, _ALL = np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
 _AHEAD = 16  # sweeps whose random words are made at a time
-_ROOM = 32  # atoms in use of an item that there is room for at first
 
 
 class CodingPlan(NamedTuple):
@@ -111,21 +112,6 @@ def _resized(array: np.ndarray, size: int) -> np.ndarray:
 
 
 @kernel
-def _longer(array):
-    """The array with twice as many rows, zero at the end."""
-    return np.concatenate((array, np.zeros_like(array)))
-
-
-@kernel
-def _wider(square):
-    """The same for a square matrix."""
-    size = square.shape[0]
-    result = np.zeros((2 * size, 2 * size))
-    result[:size, :size] = square
-    return result
-
-
-@kernel
 def _code(
     flat, origin, offset, entry_start, entry, dictionary, columns, gram, log_odds, gamma_s, gamma_eps,
     products, key, first_gamma, chains, sweeps, burn_in, first, start, atom, value, variance,
@@ -142,24 +128,28 @@ def _code(
     ratio = np.empty(n_padded, np.float32)
     ratio_bits = ratio.view(np.int32)
     base, slope = np.empty(n_padded, np.float32), np.empty(n_padded, np.float32)
-    bar = np.full(n_padded + STEP, NEVER)
+    bar = np.full(n_padded, NEVER)
     energy = np.empty(n_padded, flat.dtype)
     whole = np.empty(n_padded, flat.dtype)  # D^T (omega o x)
-    correlation = np.zeros(n_padded + STEP, flat.dtype)
+    correlation = np.zeros(n_padded, flat.dtype)
     place, data = np.arange(n_entries).astype(np.uint32), np.empty(n_entries, flat.dtype)
     single = np.empty(n_entries, np.float32)  # for the fingerprint
     bits = single.view(np.uint32)
-    # a slot for every atom that the item ever uses: row g_a, entries and, in double precision, products
+    # a slot for every atom that the item ever uses: row g_a, entries and, in double precision, products;
+    # there is room for all atoms, but memory is taken only by slots that are ever filled
     slot_of = np.full(n_atoms, -1, np.int64)
     slot_atom = np.empty(n_atoms, np.int64)
-    rows = gram if complete else np.empty((_ROOM, n_padded), flat.dtype)
-    pieces = np.empty((_ROOM, n_entries), flat.dtype)
-    piece, line_of = np.empty(n_entries, flat.dtype), np.empty(n_padded, flat.dtype)
-    table = products if complete else np.empty((_ROOM, _ROOM))
-    linear_of, total, second = np.empty(_ROOM), np.zeros(_ROOM), np.zeros((_ROOM, _ROOM))
+    rows = gram if complete else np.empty((n_atoms, n_padded), flat.dtype)
+    pieces = np.empty((n_atoms, n_entries), flat.dtype)
+    piece, line = np.empty(n_entries, flat.dtype), np.empty(n_padded, flat.dtype)
+    # what is added to D^T x: weights times rows, of the atoms in use before and of every change
+    line_of, weight = np.empty(2 * n_atoms, np.int64), np.empty(2 * n_atoms, flat.dtype)
+    in_use = np.zeros(n_padded // LANES, np.uint64)
+    table = products if complete else np.empty((n_atoms, n_atoms))
+    linear_of, total, second = np.empty(n_atoms), np.zeros(n_atoms), np.empty((n_atoms, n_atoms))
     old, new = np.empty(n_atoms, np.int64), np.empty(n_atoms, np.int64)  # slots in use, atoms ascending
     slab, noise = np.zeros(n_atoms), np.empty(n_atoms)
-    factor, mean = np.empty((_ROOM, _ROOM)), np.empty(n_atoms)
+    factor, mean = np.empty((n_atoms, n_atoms)), np.empty(n_atoms)
     for n in range(first, origin.shape[0]):
         filled = start[n]
         if filled + n_atoms > atom.shape[0]:
@@ -169,7 +159,8 @@ def _code(
         key_0, key_1 = key[0] ^ high, key[1]
         if not complete or n == first:
             sum_energies(columns, place, 0, seen, energy)
-        correlate(columns, place, 0, seen, data, 0, n_padded, whole)
+        for block in range(0, n_padded, LANES):
+            set_rows(whole, block, data, columns, place, 0, seen)
         n_slots = n_old = 0
         for step in range(chains * sweeps):  # all chains one after the other; slots stay
             sweep = step % sweeps
@@ -183,55 +174,61 @@ def _code(
             if sweep <= burn_in:
                 set_bars(energy, level, gamma_s, gamma, ratio, ratio_bits, base, slope)
             raise_bars(words, row, uniforms, uniform_bits, base, slope, bar)
-            for a in range(n_old):
-                bar[slot_atom[old[a]]] = NEVER
-            set_correlations(whole, rows, old, slot_atom, slab, n_old, complete, correlation)
-            n_new = c = 0
-            k = -1
-            while True:
-                in_use = slot_atom[old[c]] if c < n_old else n_padded
-                k = next_above(correlation, bar, k + 1, in_use)
-                if k == n_padded:
-                    break
-                before = 0.0
-                if k == in_use:
-                    before = slab[c]
-                    c += 1
-                precision = gamma_s + gamma * energy[k]
-                linear = gamma * (correlation[k] + float(energy[k]) * before)
-                center = linear / precision
-                pair_log_odds = log_odds[0, k] + 0.5 * (math.log(gamma_s / precision) + linear * center)
-                now = 0.0
-                if is_on(words[row, k], pair_log_odds, k, item, address):
-                    if slot_of[k] < 0:
-                        if n_slots == len(total):
-                            pieces, linear_of, total = _longer(pieces), _longer(linear_of), _longer(total)
-                            second = _wider(second)
-                            if not complete:
-                                rows, table = _longer(rows), _wider(table)
-                        new_slot(
-                            k, n_slots, dictionary, columns, place, data, seen, complete, slot_of, slot_atom,
-                            rows, pieces, piece, line_of, table, linear_of,
-                        )  # fmt: skip
-                        n_slots += 1
-                    high_1, low_1, high_2, low_2 = philox(n_new, item, step, _SLABS, key_0, key_1)
-                    now = center + normal(high_1, low_1) / math.sqrt(precision)
-                    noise[n_new] = normal(high_2, low_2)
-                    new[n_new] = slot_of[k]
-                    n_new += 1
-                if now != before:
-                    line = k if complete else slot_of[k]
-                    subtract_row(correlation, rows, line, k, now - before)
-            if n_new > len(factor):
-                factor = np.empty((2 * n_new, 2 * n_new))
+            # V is set from the beginning in every sweep, so that rounding errors do not add up
+            list_used(old, n_old, slot_atom, slab, complete, line_of, weight, in_use)
+            n_lines, n_new, c = n_old, 0, 0
+            for block in range(0, n_padded, LANES):
+                for i in range(LANES):
+                    k = np.uint64(block) + np.uint64(i)
+                    correlation[k] = whole[k]
+                add_rows(correlation, 0, block, weight, rows, line_of, 0, n_lines)
+                used = in_use[block // LANES]
+                in_use[block // LANES] = 0
+                looked_at = above(correlation, 0, block, bar) | used
+                while looked_at != 0:
+                    bit = np.uint64(lowest(looked_at))
+                    later = (_ALL << bit) << _ONE
+                    looked_at &= later
+                    k = np.uint64(block) + bit
+                    before = 0.0
+                    if (used >> bit) & _ONE:
+                        before = slab[c]
+                        c += 1
+                    precision = gamma_s + gamma * energy[k]
+                    linear = gamma * (correlation[k] + float(energy[k]) * before)
+                    center = linear / precision
+                    pair_log_odds = log_odds[0, k] + 0.5 * (math.log(gamma_s / precision) + linear * center)
+                    now = 0.0
+                    if is_on(words[row, k], pair_log_odds, k, item, address):
+                        if slot_of[k] < 0:
+                            new_slot(
+                                k, n_slots, dictionary, columns, place, data, seen, complete, slot_of,
+                                slot_atom, rows, pieces, piece, line, table, linear_of, second,
+                            )  # fmt: skip
+                            n_slots += 1
+                        high_1, low_1, high_2, low_2 = philox(n_new, item, step, _SLABS, key_0, key_1)
+                        now = center + normal(high_1, low_1) / math.sqrt(precision)
+                        noise[n_new] = normal(high_2, low_2)
+                        new[n_new] = slot_of[k]
+                        n_new += 1
+                    if now != before:
+                        weight[n_lines] = before - now
+                        line_of[n_lines] = k if complete else slot_of[k]
+                        looked_at = later & (
+                            used
+                            | add_row(correlation, 0, block, weight[n_lines], rows, line_of[n_lines], bar)
+                        )
+                        n_lines += 1
             keep = sweep >= burn_in
             draw_jointly(
-                new, n_new, slot_atom, table, pieces, seen, linear_of, complete, gamma_s, gamma, noise, keep,
+                new, n_new, slot_atom, table, pieces, seen, linear_of, complete, gamma_s, gamma, noise,
                 factor, slab, mean,
             )  # fmt: skip
             if keep:
                 add_moments(new, n_new, factor, mean, variance.shape[0] > 0, total, second)
-            old, new, n_old = new, old, n_new
+            for a in range(n_new):
+                old[a] = new[a]
+            n_old = n_new
         scale = 1.0 / (chains * (sweeps - burn_in))
         if variance.shape[0] > 0:
             item_variance(dictionary, slot_atom, n_slots, total, second, scale, variance, n)

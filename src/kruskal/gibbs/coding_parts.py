@@ -1,16 +1,18 @@
 """The steps of `kruskal.gibbs.coding`, for one item: gathering, bars, slots of atoms in use, the joint draw.
 
-The loops take whole arrays and indices, never slices: a slice costs two atomic reference counts.
+The loops take whole arrays and indices, never slices: a slice costs two atomic reference counts. So does an
+array of a function that calls another, or that returns early: there is little of that.
 """
 
 import math
 
 import numpy as np
 
-from kruskal.gibbs.scan import BITS_TO_LOG, LOG_OFFSET, correlate, float_uniforms
+from kruskal.gibbs.lanes import set_rows
+from kruskal.gibbs.scan import BITS_TO_LOG, LOG_OFFSET, SCALE_31
+from kruskal.gibbs.vectors import LANES
 from kruskal.kernel import kernel
 
-_WHOLE = 32  # atoms: a whole number of vectors
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _ODD_1, _ODD_2, _ODD_3 = (  # the constants of SplitMix64
@@ -75,76 +77,67 @@ def set_bars(energy, level, gamma_s, gamma_eps, ratio, ratio_bits, base, slope):
 @kernel
 def raise_bars(words, row, uniforms, bits, base, slope, bar):
     """The bars of a sweep, from a lower bound of log u."""
-    float_uniforms(words, row, uniforms)
+    at = np.uint64(row)
+    for k in range(base.shape[0]):
+        uniforms[k] = np.float32(np.int32(words[at, k] >> np.uint32(1))) * SCALE_31
     for k in range(base.shape[0]):
         bar[k] = base[k] + slope[k] * (np.float32(bits[k]) * BITS_TO_LOG - LOG_OFFSET)
 
 
 @kernel
-def set_correlations(whole, rows, used, slot_atom, slab, n_used, complete, correlation):
-    """V = D^T x - sum_a w_a g_a, from the beginning, so that rounding errors do not add up over sweeps."""
-    for k in range(whole.shape[0]):
-        correlation[k] = whole[k]
+def list_used(used, n_used, slot_atom, slab, complete, line, weight, in_use):
+    """What is to be added to D^T x, ``weight`` times Gram ``line``; and a bit per atom in use, by blocks."""
     for a in range(n_used):
-        line = slot_atom[used[a]] if complete else used[a]
-        subtract_row(correlation, rows, line, 0, slab[a])
-
-
-@kernel
-def subtract_row(correlation, rows, line, k, change):
-    """Take a change of a code off the correlations from atom k on, or a little before: whole vectors."""
-    at_line, first, amount = np.uint64(line), np.uint64(k // _WHOLE * _WHOLE), rows.dtype.type(change)
-    for i in range(rows.shape[1] - k // _WHOLE * _WHOLE):
-        at = first + np.uint64(i)
-        correlation[at] -= amount * rows[at_line, at]
+        k = np.uint64(slot_atom[used[a]])
+        line[a] = slot_atom[used[a]] if complete else used[a]
+        weight[a] = -slab[a]
+        in_use[k // np.uint64(LANES)] |= np.uint64(1) << (k % np.uint64(LANES))
 
 
 @kernel
 def new_slot(
     k, slot, dictionary, columns, place, data, seen, complete, slot_of, slot_atom, rows, pieces, piece, row,
-    table, linear_of,
+    table, linear_of, second,
 ):  # fmt: skip
     """Make room for atom k: its observed entries, its row g_k; its products come when they are needed."""
     slot_of[k], slot_atom[slot] = slot, k
     linear = 0.0
     for j in range(seen):
         piece[j] = dictionary[k, place[j]]
+        pieces[slot, j] = piece[j]
         linear += float(piece[j]) * float(data[j])
     linear_of[slot] = linear
-    if complete:  # rows and table are those of all atoms
-        return
-    correlate(columns, place, 0, seen, piece, 0, row.shape[0], row)
-    for i in range(row.shape[0]):
-        rows[slot, i] = row[i]
-    for j in range(seen):
-        pieces[slot, j] = piece[j]
     for other in range(slot + 1):
+        second[slot, other] = 0.0
+    wanted = 0 if complete else row.shape[0]  # of complete data, rows and table are those of all atoms
+    for first in range(0, wanted, LANES):
+        set_rows(row, first, piece, columns, place, 0, seen)
+    for i in range(wanted):
+        rows[slot, i] = row[i]
+    for other in range(0 if complete else slot + 1):
         table[slot, other] = table[other, slot] = math.nan
 
 
 @kernel
-def _product(table, pieces, line, other, seen):
-    """The product of the observed entries of two atoms, in double precision; nan stands for not known yet."""
-    value = table[line, other]
-    if math.isnan(value):
-        value = 0.0
-        for j in range(seen):
-            value += float(pieces[line, j]) * float(pieces[other, j])
-        table[line, other] = table[other, line] = value
-    return value
-
-
-@kernel
 def draw_jointly(
-    used, n_used, slot_atom, table, pieces, seen, linear_of, complete, gamma_s, gamma_eps, noise, keep,
-    factor, slab, mean,
+    used, n_used, slot_atom, table, pieces, seen, linear_of, complete, gamma_s, gamma_eps, noise, factor,
+    slab, mean,
 ):  # fmt: skip
-    """All s of the atoms in use, (2.1), with Lambda = L L^T in ``factor``; their mean too, if it is kept."""
+    """All s of the atoms in use, (2.1), and their mean, with Lambda = L L^T in ``factor``.
+
+    ``table`` holds the products of the observed entries of two atoms; nan stands for not known yet.
+    """
     for a in range(n_used):
         line = slot_atom[used[a]] if complete else used[a]
         for b in range(a + 1):
             other = slot_atom[used[b]] if complete else used[b]
-            value = gamma_eps * _product(table, pieces, line, other, seen)
+            known = table[line, other]
+            product = 0.0
+            for j in range(seen if math.isnan(known) else 0):
+                product += float(pieces[line, j]) * float(pieces[other, j])
+            product = product if math.isnan(known) else known
+            table[line, other] = table[other, line] = product
+            value = gamma_eps * product
             for c in range(b):
                 value -= factor[a, c] * factor[b, c]
             if b < a:
@@ -157,19 +150,12 @@ def draw_jointly(
         mean[a] = value / factor[a, a]
     for a in range(n_used):
         slab[a] = mean[a] + noise[a]
-    _solve_back(factor, n_used, slab)
-    if keep:
-        _solve_back(factor, n_used, mean)
-
-
-@kernel
-def _solve_back(factor, size, vector):
-    """vector = L^-T vector."""
-    for a in range(size - 1, -1, -1):
-        value = vector[a]
-        for b in range(a + 1, size):
-            value -= factor[b, a] * vector[b]
-        vector[a] = value / factor[a, a]
+    for a in range(n_used - 1, -1, -1):  # L^-T
+        value, center = slab[a], mean[a]
+        for b in range(a + 1, n_used):
+            value -= factor[b, a] * slab[b]
+            center -= factor[b, a] * mean[b]
+        slab[a], mean[a] = value / factor[a, a], center / factor[a, a]
 
 
 @kernel
@@ -197,14 +183,13 @@ def add_moments(used, n_used, factor, mean, with_second, total, second):
 
 @kernel
 def item_variance(dictionary, slot_atom, n_slots, total, second, scale, variance, n):
-    """Var[x_p] = E[d_p^T w w^T d_p] - (E[d_p^T w])^2; sets the second moments back to zero."""
+    """Var[x_p] = E[d_p^T w w^T d_p] - (E[d_p^T w])^2."""
     for i in range(dictionary.shape[1]):
         variance[n, i] = 0.0
     for a in range(n_slots):
         for b in range(a + 1):
             covariance = scale * second[a, b] - scale * total[a] * scale * total[b]
             weight = covariance if a == b else 2.0 * covariance
-            second[a, b] = 0.0
             if weight != 0.0:
                 _add_product(dictionary, slot_atom[a], slot_atom[b], weight, variance, n)
     for i in range(dictionary.shape[1]):

@@ -6,10 +6,11 @@ but a few pairs in 100,000, for which 32 more bits are made (`is_on`).
 
 For an unused atom the log odds are a constant plus a multiple of a squared correlation, so "z stays 0" is a
 comparison of the squared correlation with a *bar*. A bar that is a little too low does no harm: the pair is
-then looked at, and decided exactly. So the bar takes, instead of logit u, the lower bound of log u that needs
-no logarithm: the bits of a float32 y > 0, read as an integer, are 2^23 (127 + exponent + mantissa - 1), and
-exponent + mantissa - 1 <= log2(y) < that + 0.0861. All this is done for many atoms at once with vector
-instructions; hardly a pair is looked at whose z neither is nor becomes 1.
+then looked at, and decided exactly. So the bar takes, instead of logit u, a lower bound that needs no
+logarithm. That of log u: the bits of a float32 y > 0, read as an integer, are 2^23 (127 + exponent + mantissa
+- 1), and exponent + mantissa - 1 <= log2(y) < that + 0.0861. That of -log(1 - u): u + u^2 / 2. All this is
+done for many atoms at once with vector instructions; hardly a pair is looked at whose z neither is nor
+becomes 1.
 
 Atoms in use are looked at in any case. For them logit u is computed more closely (`fill_logits`), so that
 their z is a comparison too, and pairs within the error of that are decided exactly.
@@ -60,9 +61,10 @@ def padded(n_atoms: int) -> int:
 
 
 @kernel
-def lower_log_uniform(bits):
-    """A lower bound of log u, given the first 16 bits of u."""
-    return lower_log(np.float32(bits) * np.float32(_CELL))
+def lower_logit(bits):
+    """A lower bound of logit u = log u - log(1 - u), given the first 16 bits of u."""
+    u = np.float32(bits) * np.float32(_CELL)
+    return lower_log(u) + u * (_ONE + _HALF * u)
 
 
 @kernel
@@ -124,10 +126,8 @@ def _log2(x):
 
 
 @kernel
-def slab_normal(normals, row, used, item, address):
-    """The standard normal of the ``used``-th slab value of the item in ``row``; 32 are made ahead."""
-    if used < SLABS_AHEAD:
-        return normals[row, used]
+def slab_normal(used, item, address):
+    """The standard normal of the ``used``-th slab value of an item that uses more than are made ahead."""
     key_0, key_1, sweep, _ = address
     word_0, word_1, _, _ = philox(used, item, sweep, SLABS, key_0, key_1)
     return normal(word_0, word_1)

@@ -15,7 +15,7 @@ from kruskal.random.philox import philox, uniform_32
 
 BITS_TO_LOG = np.float32(math.log(2.0) / 8388608.0)
 LOG_OFFSET = np.float32(127.0 * math.log(2.0))
-_SCALE_31 = np.float32(2.0**-31)
+SCALE_31 = np.float32(2.0**-31)
 
 
 @kernel
@@ -23,36 +23,19 @@ def float_uniforms(words, row, uniforms):
     """Lower bounds in float32 of the uniforms of one item's pairs, for the bars."""
     at = np.uint64(row)
     for k in range(words.shape[1]):
-        uniforms[k] = np.float32(np.int32(words[at, k] >> np.uint32(1))) * _SCALE_31
-
-
-@kernel
-def next_above(correlation, bar, first, last):
-    """First atom in first <= k < last whose squared correlation exceeds its bar; ``last`` if none.
-
-    Looks at `STEP` atoms at once, so the arrays reach `STEP` places beyond the largest ``last``.
-    """
-    k = first
-    while k < last:
-        hits = 0
-        for i in range(STEP):  # a sum of comparisons has no early exit, so it is done on whole vectors
-            at = np.uint64(k) + np.uint64(i)
-            hits += correlation[at] * correlation[at] > bar[at]
-        if hits > 0:
-            for found in range(k, min(k + STEP, last)):
-                if correlation[found] * correlation[found] > bar[found]:
-                    return found
-        k += STEP
-    return last
+        uniforms[k] = np.float32(np.int32(words[at, k] >> np.uint32(1))) * SCALE_31
 
 
 @kernel
 def next_positive(merit, first, last):
-    """First atom in first <= k < last whose ``merit`` is above 0; ``last`` if none. See `next_above`."""
+    """First atom in first <= k < last whose ``merit`` is above 0; ``last`` if none.
+
+    Looks at `STEP` atoms at once, so the array reaches `STEP` places beyond the largest ``last``.
+    """
     k = first
     while k < last:
         hits = 0
-        for i in range(STEP):
+        for i in range(STEP):  # a sum of comparisons has no early exit
             hits += merit[np.uint64(k) + np.uint64(i)] > 0
         if hits > 0:
             for found in range(k, min(k + STEP, last)):

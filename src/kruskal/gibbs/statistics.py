@@ -171,6 +171,11 @@ def _block(
             c += 1
 
 
+def sum_of_two(one, other):
+    """Add two NamedTuples of arrays or numbers; the arrays of the first are used up."""
+    return sum_in_order([one, other])
+
+
 def sum_in_order(parts: list):
     """Add NamedTuples of arrays or numbers, first to last; the arrays of the first are used up."""
     totals = []

@@ -32,6 +32,30 @@ def vector_loop(function: Callable[..., Any]) -> Callable[..., Any]:
     return intrinsic(function)
 
 
+@vector_loop
+def rarely(typing, condition):
+    """The condition itself; the compiler lays the code out for its being false."""
+
+    def generate(context, builder, signature, arguments):
+        bit = ir.IntType(1)
+        kind = ir.FunctionType(bit, [bit, bit])
+        expect = cgutils.get_or_insert_function(builder.module, kind, "llvm.expect.i1")
+        return builder.call(expect, [arguments[0], ir.Constant(bit, 0)])
+
+    return types.boolean(types.boolean), generate
+
+
+@vector_loop
+def apart(typing, mask):
+    """The mask itself, but hidden from the compiler: what is done on a branch is done nowhere else."""
+
+    def generate(context, builder, signature, arguments):
+        kind = ir.FunctionType(WHOLE, [WHOLE])
+        return builder.asm(kind, "", "=r,0", [arguments[0]], True)
+
+    return types.uint64(types.uint64), generate
+
+
 class VectorCode:
     """What these functions are made of; arguments are named by their number."""
 

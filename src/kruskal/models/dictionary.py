@@ -13,7 +13,13 @@ from kruskal.gibbs.atoms import (
     draw_atoms_pairs,
 )
 from kruskal.gibbs.pair_sums import PARTS, PairStatistics, add_pairs
-from kruskal.gibbs.statistics import block_size, block_statistics, complete_statistics, sum_in_order
+from kruskal.gibbs.statistics import (
+    block_size,
+    block_statistics,
+    complete_statistics,
+    sum_in_order,
+    sum_of_two,
+)
 from kruskal.gibbs.surrogate import Rest
 from kruskal.models.protocol import Engine
 
@@ -28,7 +34,7 @@ def draw_dictionary(
     """
     how = noise_precision, noise, options
     if engine.complete:
-        own = sum_in_order(engine.map(partial(complete_statistics, n_atoms=len(atoms.dictionary))))
+        own = engine.total(partial(complete_statistics, n_atoms=len(atoms.dictionary)), sum_of_two)
         whole = own if rest.pairs is None else sum_in_order([rest.pairs, own])
         draw_atoms_complete(atoms, whole, *how, rest.terms)
     elif isinstance(rest.pairs, PairStatistics):
@@ -50,6 +56,6 @@ def _draw_in_blocks(
     for first in range(0, n_atoms, size):
         width = min(size, n_atoms - first)
         visit = partial(block_statistics, first=first, size=width, previous=first - size, change=change)
-        block = sum_in_order(engine.map(visit))
+        block = engine.total(visit, sum_of_two)
         change = draw_atoms_block(atoms, first, block, noise_precision, noise, options, rest.terms)
         change = change.astype(engine.dtype)

@@ -60,6 +60,10 @@ class Engine(Protocol):
         """``function`` of every shard, in the order of the shards."""
         ...
 
+    def total(self, function: Callable[[Shard], T], add: Callable[[T, T], T]) -> T:
+        """The sum of ``function`` over all shards, added in an order that depends on their number alone."""
+        ...
+
     def fold(self, function: Callable[[Shard, int], None], n_parts: int) -> None:
         """``function`` of every shard in order and a part, for each of ``n_parts`` parts."""
         ...

@@ -14,6 +14,9 @@ from kruskal.random.philox import uniform_52
 
 _ROOT_2 = math.sqrt(2.0)
 _LOG_2 = math.log(2.0)
+_SHORT_TOP = tuple(np.float32(c) for c in (5.9109374720e1, 1.5929113202e2, 5.0434271938e1, 3.3871327179e0))
+_SHORT_BOTTOM = tuple(np.float32(c) for c in (6.7187563600e1, 7.8757757664e1, 1.7895169469e1, 1.0))
+_SHORT_MIDDLE = np.float32(0.180625)
 MIDDLE = 0.425
 """Where |u - 1/2| is at most this, the quantile is a ratio of polynomials."""
 
@@ -45,6 +48,7 @@ def fill_normals(words, uniforms, normals):
 
     Uniform j of a row is made of words j and n + j, and ``normals`` (items, n) holds its quantile;
     ``uniforms`` (items, n) is scratch space. Those in the tails are collected, worked out and put back.
+    Normals in single precision come from the same uniforms, and have its digits.
     """
     for m in range(words.shape[0]):
         _fill_row(words[m], uniforms[m], normals[m])
@@ -56,8 +60,12 @@ def _fill_row(words, uniforms, normals):
     n = normals.shape[0]
     for j in range(n):
         uniforms[j] = uniform_52(np.uint64(words[j]), np.uint64(words[n + j]))
-    for j in range(n):
-        normals[j] = middle_quantile(uniforms[j])
+    if normals.itemsize == 4:
+        for j in range(n):
+            normals[j] = _short_quantile(np.float32(uniforms[j] - 0.5))
+    else:
+        for j in range(n):
+            normals[j] = middle_quantile(uniforms[j])
 
 
 @kernel
@@ -125,6 +133,17 @@ def middle_quantile(u):
         6.8718700749205790830e2, 4.2313330701600911252e1, 1.0,
     ):  # fmt: skip
         bottom = bottom * r + coefficient
+    return q * top / bottom
+
+
+@kernel
+def _short_quantile(q):
+    """`middle_quantile` at q + 1/2 in single precision: routine PPND7 of AS 241."""
+    r = _SHORT_MIDDLE - q * q
+    top, bottom = _SHORT_TOP[0], _SHORT_BOTTOM[0]
+    for power in (1, 2, 3):
+        top = top * r + _SHORT_TOP[power]
+        bottom = bottom * r + _SHORT_BOTTOM[power]
     return q * top / bottom
 
 
