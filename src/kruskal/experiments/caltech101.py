@@ -117,7 +117,7 @@ def _run_supervised(cell: Cell, context: Context) -> dict[str, Any]:
     model = DGDN(
         **options["model"], seed=options["seed"], threads=context.threads, progress=context.progress
     ).fit(*with_mirrored(unit * images, split.labels[split.train]))
-    decisions = sum(model.decision_function(unit * view) for view in (test, test[:, :, ::-1]))
+    decisions = np.stack([model.decision_function(unit * view) for view in (test, test[:, :, ::-1])]).sum(0)
     right = model.classes_[decisions.argmax(axis=1)] == split.labels[split.test]
     keep_arrays(context.folder, cell.key, **layer_atoms(model, (1, 2)))
     return {
