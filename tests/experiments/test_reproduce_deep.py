@@ -30,7 +30,7 @@ def strokes(n_images, size, seed):
     return X, y
 
 
-@pytest.mark.parametrize("name, number", [("mnist", 18 + 4 * (4 * 5 + 1)), ("caltech101", 30)])
+@pytest.mark.parametrize("name, number", [("mnist", 18 + 4 * (4 * 5 + 1)), ("caltech101", 36)])
 def test_quick_cells_are_among_the_others(name, number):
     experiment = registry.get(name)
     everything = {cell.key: cell for cell in experiment.cells(False, None)}
@@ -77,9 +77,17 @@ def small_caltech(monkeypatch, tmp_path):
     monkeypatch.setattr(caltech101_features, "FIT", caltech101_features.FIT | small)
     short = {
         "n_atoms": [4, 5, 3], "atom_sizes": [5, 3, 2], "pooling": [2, 2], "epochs": 2, "batch_size": 6,
-        "least_steps": 0, "warm_up": 0,
+        "pretrain_images": 6, "pretrain_sweeps": 2,
     }  # fmt: skip
-    rows = {name: row._replace(options={**row.options, **short}) for name, row in caltech101.ROWS.items()}
+    top = {"n_atoms": [4], "epochs": 2, "batch_size": 6}
+    below = {"fit": caltech101_features.FIT, "block": 1}
+    rows = {
+        name: row._replace(
+            options={**row.options, **(top if row.below else short)},
+            below={**row.below, **below} if row.below else {},
+        )
+        for name, row in caltech101.ROWS.items()
+    }
     monkeypatch.setattr(caltech101, "ROWS", rows)
     for module in (caltech101, caltech101_features, caltech101_pictures):
         monkeypatch.setattr(module, "COUNTS", (6, 8))
@@ -112,14 +120,17 @@ def test_caltech_without_labels(small_caltech, tmp_path):
 
 def test_caltech_with_labels(small_caltech, tmp_path):
     experiment = registry.get("caltech101")
-    cell = next(cell for cell in experiment.cells(False, 1) if cell.key == "dgdn-train6-seed1")
-    results = {cell.key: experiment.run(cell, small_caltech)}
+    keys = ("dgdn-train6-seed1", "dgdn-on-ckfa-train6-seed1")
+    cells = {cell.key: cell for cell in experiment.cells(False, 1)}
+    results = {key: experiment.run(cells[key], small_caltech) for key in keys}
     json.dumps(results, allow_nan=False)
-    assert 0.0 <= results[cell.key]["accuracy"] <= 100.0 and results[cell.key]["tested"] == 18
+    assert all(0.0 <= run["accuracy"] <= 100.0 and run["tested"] == 18 for run in results.values())
+    assert len(results[keys[1]]["atoms"]) == 3
     (table,) = experiment.tables(results)
     rows = {row[0]: row for row in table.rows}
     assert [score.paper for score in rows["DGDN"][3:]] == [75.4, 87.8]
-    assert rows["DGDN"][3].ours == results[cell.key]["accuracy"] and rows["DGDN"][4].ours is None
+    assert rows["DGDN"][3].ours == results[keys[0]]["accuracy"] and rows["DGDN"][4].ours is None
+    assert rows["DGDN, layer 3 on CKFA"][3].ours == results[keys[1]]["accuracy"]
     assert [score.paper for score in rows["Kruskal DGDN, R = 1"][3:]] == [76.1, 88.3]
     figure = experiment.figure(results, tmp_path)
     assert figure is not None and figure.startswith(PNG) and experiment.figure({}, tmp_path) is None
@@ -136,6 +147,5 @@ def test_training_pictures_are_no_test_pictures():
 
 def test_mirrored_pictures():
     images = np.arange(12.0).reshape(2, 2, 3, 1)
-    more, labels = caltech101.with_mirrored(images, np.array(["a", "b"]))
-    assert list(labels) == ["a", "b", "a", "b"] and (more[:2] == images).all()
-    assert (more[2, :, :, 0] == [[2, 1, 0], [5, 4, 3]]).all()
+    same, mirrored = caltech101.views(images)
+    assert same is images and (mirrored[0, :, :, 0] == [[2, 1, 0], [5, 4, 3]]).all()

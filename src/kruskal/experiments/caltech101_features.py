@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.experiments.caltech101_pictures import COUNTS, layer_atoms, read_pictures, split_pictures
+from kruskal.experiments.caltech101_pictures import (
+    COUNTS,
+    Split,
+    layer_atoms,
+    read_pictures,
+    split_pictures,
+)
 from kruskal.experiments.cells import Cell, Context
 from kruskal.experiments.deep_cells import deep_model, pooled_features, svm_error
 from kruskal.experiments.experiment import Results
@@ -43,11 +49,7 @@ def run_features(cell: Cell, context: Context) -> dict[str, Any]:
     options, began = cell.options, time.perf_counter()
     pictures = context.load("caltech101")
     split = split_pictures(pictures, options["count"], options["seed"])
-    order = np.random.default_rng(options["seed"]).permutation(split.learned)
-    chosen = np.sort(order[: options["fit"]["n_training"]])
-    name = f"deep-{options['features']}-split{options['seed']}"
-    images = read_pictures(pictures, chosen, options["side"])
-    model = deep_model(context, name, MODELS[options["features"]], options["fit"], images)
+    model = split_model(context, pictures, split, options)
     inside, outside = (_features(model, pictures, part, options) for part in (split.train, split.test))
     found: dict[str, Any] = {}
     wanted = split.labels[split.test]
@@ -59,6 +61,15 @@ def run_features(cell: Cell, context: Context) -> dict[str, Any]:
         "atoms": model.n_atoms_, "parameters": model.n_parameters_, "tested": len(split.test),
         "seconds": time.perf_counter() - began,
     }  # fmt: skip
+
+
+def split_model(context: Context, pictures: list[tuple[Path, str]], split: Split, options: Any) -> Any:
+    """The layers of a split, the same for 15 and 30 pictures; ``options`` of a cell."""
+    order = np.random.default_rng(options["seed"]).permutation(split.learned)
+    chosen = np.sort(order[: options["fit"]["n_training"]])
+    name = f"deep-{options['features']}-split{options['seed']}"
+    images = read_pictures(pictures, chosen, options["side"])
+    return deep_model(context, name, MODELS[options["features"]], options["fit"], images)
 
 
 def feature_rows(results: Results) -> list[tuple[str | Score | None, ...]]:
