@@ -143,9 +143,3 @@ def test_training_pictures_are_no_test_pictures():
     for split in (few, many):
         assert not set(split.train) & set(split.test) and set(split.learned) <= set(split.train)
         assert len(split.test) == 150
-
-
-def test_mirrored_pictures():
-    images = np.arange(12.0).reshape(2, 2, 3, 1)
-    same, mirrored = caltech101.views(images)
-    assert same is images and (mirrored[0, :, :, 0] == [[2, 1, 0], [5, 4, 3]]).all()
