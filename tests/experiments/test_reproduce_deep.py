@@ -77,7 +77,6 @@ def small_caltech(monkeypatch, tmp_path):
     monkeypatch.setattr(caltech101_features, "FIT", caltech101_features.FIT | small)
     short = {
         "n_atoms": [4, 5, 3], "atom_sizes": [5, 3, 2], "pooling": [2, 2], "epochs": 2, "batch_size": 6,
-        "pretrain_images": 6, "pretrain_sweeps": 2,
     }  # fmt: skip
     top = {"n_atoms": [4], "epochs": 2, "batch_size": 6}
     below = {"fit": caltech101_features.FIT, "block": 1}

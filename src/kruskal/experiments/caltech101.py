@@ -24,8 +24,6 @@ from kruskal.experiments.tables import Score, Table, over_seeds, score_of
 
 SPLITS = 3
 SIDE = 64
-SCALE = 0.28
-"""Root mean square that the pictures are given: the noise of pretraining is set for pictures in [0, 1]."""
 
 
 class Row(NamedTuple):
@@ -44,10 +42,8 @@ class Row(NamedTuple):
 
 
 WHOLE: dict[str, Any] = {
-    "n_atoms": [64, 125, 128], "atom_sizes": [8, 5, 3], "pooling": [4, 2], "epochs": 10, "batch_size": 50,
-    "least_steps": 0, "warm_up": 50, "averaging": 0.99, "learning_rate": 0.005, "weight_decay": 0.003,
-    "dropout": 0.5, "cells": "drawn", "sharpness": 1.0, "chains": 3, "pretrain": True,
-    "pretrain_images": 80, "pretrain_sweeps": 10,
+    "n_atoms": [64, 125, 128], "atom_sizes": [8, 5, 3], "pooling": [4, 2], "epochs": 12, "batch_size": 50,
+    "least_steps": 0, "averaging": 0.99, "dropout": 0.5, "cells": "drawn", "sharpness": 1.0, "chains": 3,
 }  # fmt: skip
 """All layers are trained: numbers of atoms and pooling of the paper, pictures and atoms half as large."""
 TOP: dict[str, Any] = {
@@ -121,8 +117,7 @@ def _supervised_cells(seed: int) -> list[Cell]:
     return [
         Cell(
             f"{name}-train{count}-seed{seed}",
-            {"seed": seed, "model": dict(row.options), "count": count, "side": SIDE, "scale": SCALE}
-            | row.below,
+            {"seed": seed, "model": dict(row.options), "count": count, "side": SIDE} | row.below,
         )
         for name, row in ROWS.items()
         for count in COUNTS
@@ -141,11 +136,10 @@ def _run_supervised(cell: Cell, context: Context) -> dict[str, Any]:
         _seen(below, read_pictures(pictures, part, options["side"]), options)
         for part in (split.train, split.test)
     )
-    unit = np.float32(options["scale"]) / np.sqrt(np.mean(images**2))
     model = DGDN(
         **options["model"], seed=options["seed"], threads=context.threads, progress=context.progress
-    ).fit(unit * images, split.labels[split.train])
-    right = model.predict(unit * asked) == split.labels[split.test]
+    ).fit(images, split.labels[split.train])
+    right = model.predict(asked) == split.labels[split.test]
     if below is None:
         keep_arrays(context.folder, cell.key, **layer_atoms(model, (1, 2)))
     return {
