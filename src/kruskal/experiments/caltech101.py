@@ -38,7 +38,7 @@ class Row(NamedTuple):
     label: str
     options: Mapping[str, Any]
     paper: tuple[float | None, float | None] = (None, None)
-    below: Mapping[str, Any] = {}
+    below: dict[str, Any] = {}
 
 
 WHOLE: dict[str, Any] = {
