@@ -124,7 +124,8 @@ def test_caltech_with_labels(small_caltech, tmp_path):
     results = {key: experiment.run(cells[key], small_caltech) for key in keys}
     json.dumps(results, allow_nan=False)
     assert all(0.0 <= run["accuracy"] <= 100.0 and run["tested"] == 18 for run in results.values())
-    assert len(results[keys[1]]["atoms"]) == 3
+    on_top = results[keys[1]]
+    assert len(on_top["atoms"]) == 3 and on_top["parameters"] > on_top["atoms"][1] * on_top["atoms"][2]
     (table,) = experiment.tables(results)
     rows = {row[0]: row for row in table.rows}
     assert [score.paper for score in rows["DGDN"][3:]] == [75.4, 87.8]

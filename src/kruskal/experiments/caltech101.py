@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ class Row(NamedTuple):
     label: str
     options: Mapping[str, Any]
     paper: tuple[float | None, float | None] = (None, None)
-    below: dict[str, Any] = {}
+    below: Mapping[str, Any] = MappingProxyType({})
 
 
 WHOLE: dict[str, Any] = {
@@ -117,7 +118,7 @@ def _supervised_cells(seed: int) -> list[Cell]:
     return [
         Cell(
             f"{name}-train{count}-seed{seed}",
-            {"seed": seed, "model": dict(row.options), "count": count, "side": SIDE} | row.below,
+            {"seed": seed, "model": dict(row.options), "count": count, "side": SIDE, **row.below},
         )
         for name, row in ROWS.items()
         for count in COUNTS
@@ -140,13 +141,14 @@ def _run_supervised(cell: Cell, context: Context) -> dict[str, Any]:
         **options["model"], seed=options["seed"], threads=context.threads, progress=context.progress
     ).fit(images, split.labels[split.train])
     right = model.predict(asked) == split.labels[split.test]
+    kept = [] if below is None else below.layers_[: options["layer"]]
     if below is None:
         keep_arrays(context.folder, cell.key, **layer_atoms(model, (1, 2)))
     return {
         "accuracy": 100.0 * float(right.mean()),
         "training_error": 100.0 * float(model.trace_["training_error"][-1]),
-        "atoms": [*(below.n_atoms_[: options["layer"]] if below else []), *options["model"]["n_atoms"]],
-        "parameters": model.n_dictionary_parameters_,
+        "atoms": [*(layer.n_atoms for layer in kept), *options["model"]["n_atoms"]],
+        "parameters": model.n_dictionary_parameters_ + sum(layer.n_parameters_ for layer in kept),
         "tested": len(split.test),
         "seconds": time.perf_counter() - began,
     }
