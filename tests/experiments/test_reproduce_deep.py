@@ -1,4 +1,4 @@
-"""mnist-features and caltech101-features: their cells, short runs on small stand-ins, tables and figures."""
+"""caltech101 and the features of mnist: their cells, short runs on small stand-ins, tables and figures."""
 
 import json
 
@@ -8,7 +8,13 @@ from reproduce_example import PNG
 
 from kruskal import data
 from kruskal.data.datasets import Mnist
-from kruskal.experiments import caltech101_features, mnist_features, registry
+from kruskal.experiments import (
+    caltech101,
+    caltech101_features,
+    caltech101_pictures,
+    mnist_features,
+    registry,
+)
 from kruskal.experiments.cells import Context
 
 
@@ -24,12 +30,12 @@ def strokes(n_images, size, seed):
     return X, y
 
 
-@pytest.mark.parametrize("name, number", [("mnist-features", 4 * (4 * 5 + 1)), ("caltech101-features", 12)])
+@pytest.mark.parametrize("name, number", [("mnist", 18 + 4 * (4 * 5 + 1)), ("caltech101", 36)])
 def test_quick_cells_are_among_the_others(name, number):
     experiment = registry.get(name)
     everything = {cell.key: cell for cell in experiment.cells(False, None)}
     quick = experiment.cells(True, None)
-    assert len(everything) == number and len(quick) == 1
+    assert len(everything) == number and len(quick) == 2
     assert all(everything[cell.key] == cell for cell in quick)
     assert all(json.loads(json.dumps(cell.options)) == cell.options for cell in quick)
 
@@ -44,14 +50,14 @@ def test_mnist(monkeypatch, tmp_path):
     }
     monkeypatch.setattr(mnist_features, "FIT", mnist_features.FIT | small)
     monkeypatch.setattr(mnist_features, "SIZES", (10, 40))
-    experiment = registry.get("mnist-features")
+    experiment = registry.get("mnist")
     context = Context(tmp_path, 1, load=lambda name: Mnist(*strokes(40, 10, 0), *strokes(20, 10, 1)))
-    cells = [cell for cell in experiment.cells(False, 1) if cell.options["model"] == "ckfa"]
+    cells = [cell for cell in experiment.cells(False, 1) if cell.key.startswith("ckfa")]
     results = {cell.key: experiment.run(cell, context) for cell in cells}
     json.dumps(results, allow_nan=False)
     assert len(results) == 4 and results["ckfa-bottom-up-n40-seed1"]["error_both"] <= 15.0
     assert len(list(tmp_path.glob("deep-*.npz"))) == 2
-    (table,) = experiment.tables(results)
+    table = experiment.tables(results)[1]
     rows = {row[0]: row for row in table.rows}
     assert (
         rows["deep CKFA, bottom-up, layers 1+2"][-1].ours == results["ckfa-bottom-up-n40-seed1"]["error_both"]
@@ -61,31 +67,79 @@ def test_mnist(monkeypatch, tmp_path):
     assert figure is not None and figure.startswith(PNG) and experiment.figure({}, tmp_path) is None
 
 
-def test_caltech(monkeypatch, tmp_path):
+@pytest.fixture
+def small_caltech(monkeypatch, tmp_path):
+    """36 pictures, grey and colour, of three classes, and settings to match."""
     small = {
         "n_atoms": [4, 5, 3], "atom_sizes": [[5, 5], [3, 3], [2, 2]], "pooling": [[2, 2], [2, 2]],
         "sweeps": 5, "n_training": 8,
     }  # fmt: skip
     monkeypatch.setattr(caltech101_features, "FIT", caltech101_features.FIT | small)
-    monkeypatch.setattr(caltech101_features, "COUNTS", (6, 8))
-    monkeypatch.setattr(caltech101_features, "SIDE", 20)
-    X, y = strokes(24, 26, 0)
+    short = {
+        "n_atoms": [4, 5, 3], "atom_sizes": [5, 3, 2], "pooling": [2, 2], "epochs": 2, "batch_size": 6,
+    }  # fmt: skip
+    top = {"n_atoms": [4], "epochs": 2, "batch_size": 6}
+    below = {"fit": caltech101_features.FIT, "block": 1}
+    rows = {
+        name: row._replace(
+            options={**row.options, **(top if row.below else short)},
+            below={**row.below, **below} if row.below else {},
+        )
+        for name, row in caltech101.ROWS.items()
+    }
+    monkeypatch.setattr(caltech101, "ROWS", rows)
+    for module in (caltech101, caltech101_features, caltech101_pictures):
+        monkeypatch.setattr(module, "COUNTS", (6, 8))
+    for module in (caltech101, caltech101_features):
+        monkeypatch.setattr(module, "SIDE", 20)
     pictures = []
-    for n, (image, label) in enumerate(zip(X, y)):
+    for n, image in enumerate(strokes(36, 26, 0)[0]):
         path = tmp_path / f"{n:02d}.png"
-        data.write(path, np.stack([image] * 3, axis=-1) if n % 3 else image, dtype="uint8")
-        pictures.append((path, f"class{label}"))
-    experiment = registry.get("caltech101-features")
-    context = Context(tmp_path, 1, load=lambda name: pictures)
-    cells = [cell for cell in experiment.cells(False, 1) if cell.options["model"] == "ckfa"]
-    results = {cell.key: experiment.run(cell, context) for cell in cells}
+        data.write(path, np.stack([image] * 3, axis=-1) if n % 4 else image, dtype="uint8")
+        pictures.append((path, f"class{n % 3}"))
+    return Context(tmp_path, 1, load=lambda name: pictures)
+
+
+def test_caltech_without_labels(small_caltech, tmp_path):
+    experiment = registry.get("caltech101")
+    cells = [cell for cell in experiment.cells(False, 1) if cell.key.startswith("ckfa")]
+    results = {cell.key: experiment.run(cell, small_caltech) for cell in cells}
     json.dumps(results, allow_nan=False)
     assert set(results) == {"ckfa-train6-seed1", "ckfa-train8-seed1"}
     assert all(0.0 <= run[f"accuracy_{layer}"] <= 100.0 for run in results.values() for layer in (1, 2, 3))
-    assert results["ckfa-train6-seed1"]["tested"] == 12 and len(list(tmp_path.glob("deep-*.npz"))) == 1
+    assert results["ckfa-train6-seed1"]["tested"] == 18 and len(list(tmp_path.glob("deep-*.npz"))) == 1
     (table,) = experiment.tables(results)
     rows = {row[0]: row for row in table.rows}
-    assert [score.paper for score in rows["CKFA, layer 3"][2:]] == [61.2, 69.9]
-    assert rows["CFA, layer 1"][2].ours is None
+    assert [score.paper for score in rows["CKFA, layer 3"][3:]] == [61.2, 69.9]
+    assert rows["CKFA, layer 2"][3].ours == results["ckfa-train6-seed1"]["accuracy_2"]
+    assert rows["CFA, layer 1"][3].ours is None
     figure = experiment.figure(results, tmp_path)
     assert figure is not None and figure.startswith(PNG)
+
+
+def test_caltech_with_labels(small_caltech, tmp_path):
+    experiment = registry.get("caltech101")
+    keys = ("dgdn-train6-seed1", "dgdn-on-ckfa-train6-seed1")
+    cells = {cell.key: cell for cell in experiment.cells(False, 1)}
+    results = {key: experiment.run(cells[key], small_caltech) for key in keys}
+    json.dumps(results, allow_nan=False)
+    assert all(0.0 <= run["accuracy"] <= 100.0 and run["tested"] == 18 for run in results.values())
+    on_top = results[keys[1]]
+    assert len(on_top["atoms"]) == 3 and on_top["parameters"] > on_top["atoms"][1] * on_top["atoms"][2]
+    (table,) = experiment.tables(results)
+    rows = {row[0]: row for row in table.rows}
+    assert [score.paper for score in rows["DGDN"][3:]] == [75.4, 87.8]
+    assert rows["DGDN"][3].ours == results[keys[0]]["accuracy"] and rows["DGDN"][4].ours is None
+    assert rows["DGDN, layer 3 on CKFA"][3].ours == results[keys[1]]["accuracy"]
+    assert [score.paper for score in rows["Kruskal DGDN, R = 1"][3:]] == [76.1, 88.3]
+    figure = experiment.figure(results, tmp_path)
+    assert figure is not None and figure.startswith(PNG) and experiment.figure({}, tmp_path) is None
+
+
+def test_training_pictures_are_no_test_pictures():
+    pictures = [(None, f"class{n % 3}") for n in range(300)]
+    few, many = (caltech101_pictures.split_pictures(pictures, count, 1) for count in (15, 30))
+    assert set(few.train) <= set(many.train) and (few.learned == few.train).all()
+    for split in (few, many):
+        assert not set(split.train) & set(split.test) and set(split.learned) <= set(split.train)
+        assert len(split.test) == 150

@@ -50,12 +50,20 @@ def test_nothing_is_shown_of_nothing(name, tmp_path):
 @pytest.mark.parametrize("name", MINE)
 def test_every_cell_has_a_place_in_a_table(name):
     experiment = registry.get(name)
-    results = {
-        cell.key: {"error": 100.0 + place, "n_dictionary_parameters": 7}
-        for place, cell in enumerate(experiment.cells(False, 1))
-    }
+    results = {}
+    for place, cell in enumerate(experiment.cells(False, 1)):
+        measures = ("error_top", "error_both") if "labels" in cell.options else ("error",)
+        found = {measure: 100.0 + place + 0.5 * i for i, measure in enumerate(measures)}
+        results[cell.key] = found | {"n_dictionary_parameters": 7, "atoms": [3, 4], "parameters": 7}
     shown = {score.ours for table in experiment.tables(results) for score in table.scores()}
-    assert {result["error"] for result in results.values()} <= shown
+    wanted = {value for found in results.values() for name, value in found.items() if "error" in name}
+    assert wanted <= shown
+
+
+def test_supervised_cells_are_what_saved_ones_hold():
+    keys = {cell.key: cell.options for cell in mnist.EXPERIMENT.cells(False, None)}
+    assert keys["dgdn-seed1"] == {"model": {"atoms": "gaussian", **mnist.LARGE}, "seed": 1}
+    assert {f"kruskal-dgdn-r8-generative-seed{seed}" for seed in (1, 2, 3)} <= set(keys)
 
 
 def test_the_papers_numbers():

@@ -35,15 +35,23 @@ def deep_model(context: Context, name: str, rank: int, fit: dict[str, Any], imag
 
 def pooled_features(model: Any, images: np.ndarray, blocks: Sequence[int]) -> list[np.ndarray]:
     """Features (N, d) of every layer, its maps pooled once more by so many rows and columns of places."""
-    from kruskal.gibbs.conv_features import pool_maps
-
     found = model.transform(images, list(range(1, len(model.layers_) + 1)))
     parts = np.split(found, np.cumsum(model.n_features_)[:-1], axis=1)
-    pooled = []
-    for part, layer, block in zip(parts, model.layers_, blocks, strict=True):
-        maps = part.reshape(len(part), *layer.model_.layout.grid, -1)
-        pooled.append(pool_maps(maps, (block, block)).reshape(len(part), -1).copy())
-    return pooled
+    return [
+        _pooled(part, layer, block).reshape(len(part), -1).copy()
+        for part, layer, block in zip(parts, model.layers_, blocks, strict=True)
+    ]
+
+
+def pooled_maps(model: Any, images: np.ndarray, layer: int, block: int) -> np.ndarray:
+    """Maps (N, rows, columns, K) of a layer (from 1), pooled once more as in `pooled_features`."""
+    return _pooled(model.transform(images, layer), model.layers_[layer - 1], block)
+
+
+def _pooled(features: np.ndarray, layer: Any, block: int) -> np.ndarray:
+    from kruskal.gibbs.conv_features import pool_maps
+
+    return pool_maps(features.reshape(len(features), *layer.model_.layout.grid, -1), (block, block))
 
 
 def svm_error(

@@ -1,4 +1,4 @@
-"""The MNIST table: test error with all 60,000 training images."""
+"""The MNIST tables: DGDN and Kruskal DGDN with all 60,000 training images, and features without labels."""
 
 import time
 from collections.abc import Mapping
@@ -9,7 +9,8 @@ import numpy as np
 
 from kruskal.experiments.cells import Cell, Context
 from kruskal.experiments.experiment import Experiment, Results
-from kruskal.experiments.gallery import draw_gallery, keep_arrays
+from kruskal.experiments.gallery import Tile, draw_gallery, keep_arrays
+from kruskal.experiments.mnist_features import feature_atoms, feature_cells, feature_table, run_features
 from kruskal.experiments.mnist_pictures import pictures_of, rows_of
 from kruskal.experiments.notes import run_notes
 from kruskal.experiments.tables import Score, Table, over_seeds, score_of
@@ -49,22 +50,25 @@ class Mnist:
     """Test error of single models, without augmentation."""
 
     name = "mnist"
-    title = "MNIST, all training images"
-    what = "MNIST: test error of DGDN and Kruskal DGDN with 60,000 training images, 3 seeds"
+    title = "MNIST, with labels and without"
+    what = "MNIST: DGDN and Kruskal DGDN on all images, deep CFA and CKFA without labels and a Bayesian SVM"
     datasets = ("mnist",)
 
     def cells(self, quick: bool, seeds: int | None) -> list[Cell]:
-        """Every model for every seed; a quick run has Kruskal DGDN with R = 1 and one seed."""
+        """Every supervised model for every seed, then those without labels; a quick run has one of each."""
         n_seeds = seeds or (1 if quick else SEEDS)
         names = QUICK if quick else tuple(ROWS)
-        return [
+        supervised = [
             Cell(f"{name}-seed{seed}", {"model": dict(ROWS[name].options), "seed": seed})
             for seed in range(1, n_seeds + 1)
             for name in names
         ]
+        return supervised + feature_cells(quick, seeds)
 
     def run(self, cell: Cell, context: Context) -> dict[str, Any]:
         """Error in % on the 10,000 test images, which select nothing."""
+        if "labels" in cell.options:
+            return run_features(cell, context)
         data = context.load("mnist")
         model, found = train_and_test(
             data.train_images, data.train_labels, data.test_images, data.test_labels, cell.options, context
@@ -74,7 +78,7 @@ class Mnist:
         return found
 
     def tables(self, results: Results) -> list[Table]:
-        """Errors beside the paper's, with the size of the dictionaries and the time."""
+        """Errors beside the paper's, with the size of the dictionaries and the time; features apart."""
         rows: list[list[str | Score | None]] = []
         runs: list[Mapping[str, Any]] = []
         for name, row in ROWS.items():
@@ -90,27 +94,22 @@ class Mnist:
                 ]
             )
         rows += [[label, Score(None, error), None, None] for label, error in OTHERS.items()]
-        return [
-            Table(
-                "MNIST: test error in %",
-                ("", "error", "dictionary", "residual"),
-                rows,
-                [
-                    "dictionary: numbers that the atoms are made of",
-                    "residual: squared residual of reconstructed test images over their square",
-                    "the rows without ours are others', as the paper quotes them",
-                    *run_notes(runs),
-                ],
-                unit=None,
-            )
+        notes = [
+            "dictionary: numbers that the atoms are made of",
+            "residual: squared residual of reconstructed test images over their square",
+            "the rows without ours are others', as the paper quotes them",
+            *run_notes(runs),
         ]
+        columns = ("", "error", "dictionary", "residual")
+        return [Table("MNIST: test error in %", columns, rows, notes, unit=None), feature_table(results)]
 
     def figure(self, results: Results, folder: Path) -> bytes | None:
         """Atoms of each layer, samples, reconstructed and completed digits of the generative models."""
-        rows = []
+        rows: list[list[Tile | None]] = []
         for name, row in ROWS.items():
             if f"{name}-seed1" in results and "generative" in row.options:
                 rows += rows_of(folder, f"{name}-seed1", row.label)
+        rows += feature_atoms(results, folder)
         subtitle = (
             "atoms are scaled each on their own, grey is zero; completed: half of the pixels were missing"
         )

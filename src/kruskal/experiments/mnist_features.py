@@ -1,6 +1,7 @@
-"""MNIST, two layers learned without labels, and a Bayesian SVM on their features."""
+"""The part of the MNIST table without labels: two layers of deep CFA or CKFA, a Bayesian SVM on features."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,8 @@ import numpy as np
 
 from kruskal.experiments.cells import Cell, Context
 from kruskal.experiments.deep_cells import deep_model, svm_error
-from kruskal.experiments.experiment import Experiment, Results
-from kruskal.experiments.gallery import Tile, atom_mosaic, draw_gallery, keep_arrays, read_arrays
+from kruskal.experiments.experiment import Results
+from kruskal.experiments.gallery import Tile, atom_mosaic, keep_arrays, read_arrays
 from kruskal.experiments.notes import run_notes
 from kruskal.experiments.tables import Table, over_seeds, score_of
 from kruskal.random import Stream, generator
@@ -30,94 +31,85 @@ for both layers, and 0.1 for the top one, where 0.03 stands because the search e
 _TILES = 4
 
 
-class MnistFeatures:
-    """Test error of the top layer and of both, by the number of labels."""
+def feature_cells(quick: bool, seeds: int | None) -> list[Cell]:
+    """Models, features and numbers of labels; a quick run has CKFA, one pass, 1,000 labels, one draw."""
+    return [
+        _cell(model, features, size, seed)
+        for features in FEATURES
+        for model in MODELS
+        for size in SIZES
+        for seed in range(1, (1 if size == max(SIZES) or quick else seeds or DRAWS) + 1)
+        if not quick or (model, features, size) == ("ckfa", "bottom-up", 1000)
+    ]
 
-    name = "mnist-features"
-    title = "MNIST, features learned without labels"
-    what = "MNIST: deep CFA and CKFA without labels, Bayesian SVM on 100 to 60,000 labels"
-    datasets = ("mnist",)
 
-    def cells(self, quick: bool, seeds: int | None) -> list[Cell]:
-        """Models, features and numbers of labels; a quick run has CKFA, one pass, 1,000 labels, one draw."""
-        return [
-            _cell(model, features, size, seed)
-            for features in FEATURES
-            for model in MODELS
-            for size in SIZES
-            for seed in range(1, (1 if size == max(SIZES) or quick else seeds or DRAWS) + 1)
-            if not quick or (model, features, size) == ("ckfa", "bottom-up", 1000)
-        ]
+def run_features(cell: Cell, context: Context) -> dict[str, Any]:
+    """Errors on all 10,000 test images, in percent."""
+    options, began = cell.options, time.perf_counter()
+    mnist = context.load("mnist")
+    name = f"deep-{options['model']}-{options['fit']['features']}"
+    model = deep_model(context, name, MODELS[options["model"]], options["fit"], _unit(mnist.train_images))
+    order = generator(options["seed"], Stream.DEEP_SPLIT, 0).permutation(len(mnist.train_labels))
+    used = np.sort(order[: options["labels"]])
+    labels = mnist.train_labels[used]
+    train = model.transform(_unit(mnist.train_images[used]), [1, 2])
+    test = model.transform(_unit(mnist.test_images), [1, 2])
+    found: dict[str, Any] = {}
+    for measure, first in (("top", model.n_features_[0]), ("both", 0)):
+        svm = options["svm"] | {"C": options["costs"][measure]}
+        found[f"error_{measure}"] = svm_error(
+            train[:, first:], labels, test[:, first:], mnist.test_labels, svm, context.threads
+        )
+    atoms = {f"layer{layer}": model.pixel_atoms(layer)[..., 0].astype(np.float32) for layer in (1, 2)}
+    keep_arrays(context.folder, cell.key, **atoms)
+    return found | {
+        "atoms": model.n_atoms_, "parameters": model.n_parameters_, "features": model.n_features_,
+        "seconds": time.perf_counter() - began,
+    }  # fmt: skip
 
-    def run(self, cell: Cell, context: Context) -> dict[str, Any]:
-        """Errors on all 10,000 test images, in percent."""
-        options, began = cell.options, time.perf_counter()
-        mnist = context.load("mnist")
-        name = f"deep-{options['model']}-{options['fit']['features']}"
-        model = deep_model(context, name, MODELS[options["model"]], options["fit"], _unit(mnist.train_images))
-        order = generator(options["seed"], Stream.DEEP_SPLIT, 0).permutation(len(mnist.train_labels))
-        used = np.sort(order[: options["labels"]])
-        labels = mnist.train_labels[used]
-        train = model.transform(_unit(mnist.train_images[used]), [1, 2])
-        test = model.transform(_unit(mnist.test_images), [1, 2])
-        found: dict[str, Any] = {}
-        for measure, first in (("top", model.n_features_[0]), ("both", 0)):
-            svm = options["svm"] | {"C": options["costs"][measure]}
-            found[f"error_{measure}"] = svm_error(
-                train[:, first:], labels, test[:, first:], mnist.test_labels, svm, context.threads
-            )
-        atoms = {f"layer{layer}": model.pixel_atoms(layer)[..., 0].astype(np.float32) for layer in (1, 2)}
-        keep_arrays(context.folder, cell.key, **atoms)
-        return found | {
-            "atoms": model.n_atoms_, "parameters": model.n_parameters_, "features": model.n_features_,
-            "seconds": time.perf_counter() - began,
-        }  # fmt: skip
 
-    def tables(self, results: Results) -> list[Table]:
-        """A row per model, kind of features and layers; a column per number of labels."""
-        rows: list[tuple[Any, ...]] = []
-        for features in FEATURES:
-            for model in MODELS:
-                runs = [run for size in SIZES for run in over_seeds(results, _name(model, features, size))]
-                atoms = "+".join(map(str, runs[0]["atoms"])) if runs else None
-                size_text = f"{runs[0]['parameters']:,}" if runs else None
-                for measure, shown in (("top", "layer 2"), ("both", "layers 1+2")):
-                    scores = [
-                        score_of(results, _name(model, features, size), measure=f"error_{measure}")
-                        for size in SIZES
+def feature_table(results: Results) -> Table:
+    """A row per model, kind of features and layers; a column per number of labels."""
+    rows: list[tuple[Any, ...]] = []
+    all_runs: list[Mapping[str, Any]] = []
+    for features in FEATURES:
+        for model in MODELS:
+            runs = [run for size in SIZES for run in over_seeds(results, _name(model, features, size))]
+            all_runs += runs
+            atoms = "+".join(map(str, runs[0]["atoms"])) if runs else None
+            size_text = f"{runs[0]['parameters']:,}" if runs else None
+            for measure, shown in (("top", "layer 2"), ("both", "layers 1+2")):
+                scores = [
+                    score_of(results, _name(model, features, size), measure=f"error_{measure}")
+                    for size in SIZES
+                ]
+                label = f"deep {model.upper()}, {features}, {shown}"
+                rows.append((label, atoms, size_text, *scores))
+    columns = ("", "atoms", "parameters", *(f"{size:,}" for size in SIZES))
+    notes = [
+        f"test error in % by the number of labels; atoms are learned from {FIT['n_training']:,} training "
+        "images without labels",
+        *run_notes(all_runs),
+    ]
+    return Table("MNIST: features learned without labels, Bayesian SVM", columns, rows, notes, unit=None)
+
+
+def feature_atoms(results: Results, folder: Path) -> list[list[Tile | None]]:
+    """Rows of a gallery: atoms of both layers in pixels, of every model that is there."""
+    rows: list[list[Tile | None]] = []
+    for features in FEATURES:
+        for model in MODELS:
+            keys = [key for key in results if key.startswith(f"{model}-{features}-")]
+            arrays = read_arrays(folder, keys[0]) if keys else None
+            if arrays is not None:
+                label = f"deep {model.upper()}, {features}"
+                rows.append(
+                    [
+                        Tile(f"{label}, layer {i}", atom_mosaic(arrays[f"layer{i}"], _TILES // i))
+                        for i in (1, 2)
                     ]
-                    label = f"deep {model.upper()}, {features}, {shown}"
-                    rows.append((label, atoms, size_text, *scores))
-        columns = ("", "atoms", "parameters", *(f"{size:,}" for size in SIZES))
-        notes = [
-            f"test error in % by the number of labels; atoms are learned from {FIT['n_training']:,} training "
-            "images without labels",
-            "the paper's models of this table are supervised: 2-layer DGDN 0.37, Kruskal DGDN 0.35",
-            *run_notes(results.values()),
-        ]
-        return [
-            Table("MNIST: features learned without labels, Bayesian SVM", columns, rows, notes, unit=None)
-        ]
-
-    def figure(self, results: Results, folder: Path) -> bytes | None:
-        """Atoms of both layers in pixels, of every model that is there."""
-        rows: list[list[Tile | None]] = []
-        for features in FEATURES:
-            for model in MODELS:
-                keys = [key for key in results if key.startswith(f"{model}-{features}-")]
-                arrays = read_arrays(folder, keys[0]) if keys else None
-                if arrays is not None:
-                    label = f"deep {model.upper()}, {features}"
-                    rows.append(
-                        [
-                            Tile(f"{label}, layer {i}", atom_mosaic(arrays[f"layer{i}"], _TILES // i))
-                            for i in (1, 2)
-                        ]
-                    )
-        return draw_gallery(self.title, "atoms in pixels, each scaled on its own", rows) if rows else None
-
-
-EXPERIMENT: Experiment = MnistFeatures()
+                )
+    return rows
 
 
 def _name(model: str, features: str, labels: int) -> str:

@@ -17,8 +17,7 @@ NAMES = (
     "dictionaries",
     "pictures",
     "conv-barbara",
-    "mnist-features",
-    "caltech101-features",
+    "caltech101",
     "mnist",
     "mnist-size",
 )
