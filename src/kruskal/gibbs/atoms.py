@@ -274,12 +274,12 @@ def _draw_factors(weights, factors, rows, sizes, p, q, noise):
         linear = np.zeros((size, rank))
         for i in range(rows.shape[0]):
             _others(weights, factors, rows, i, mode, a)
-            j = np.uint64(rows[i, mode] - offset)
+            row = np.uint64(rows[i, mode] - offset)
             for r in range(rank):
-                linear[j, r] += p[i] * a[r]
+                linear[row, r] += p[i] * a[r]
                 scaled = q[i] * a[r]
                 for s in range(r + 1):
-                    precision[j, r, s] += scaled * a[s]
+                    precision[row, r, s] += scaled * a[s]
         for j in range(size):
             for r in range(rank):
                 precision[j, r, r] += size
