@@ -257,10 +257,9 @@ def _others(weights, factors, rows, i, mode, a):
     for r in range(a.shape[0]):
         a[r] = weights[r]
     for t in range(rows.shape[1]):
-        if t != mode:
-            row = factors[rows[i, t]]
-            for r in range(a.shape[0]):
-                a[r] *= row[r]
+        row = np.uint64(rows[i, t])
+        for r in range(a.shape[0] if t != mode else 0):  # a loop on a branch would have references counted
+            a[r] *= factors[row, r]
 
 
 @kernel
@@ -275,13 +274,12 @@ def _draw_factors(weights, factors, rows, sizes, p, q, noise):
         linear = np.zeros((size, rank))
         for i in range(rows.shape[0]):
             _others(weights, factors, rows, i, mode, a)
-            j = rows[i, mode] - offset
+            row = np.uint64(rows[i, mode] - offset)
             for r in range(rank):
-                linear[j, r] += p[i] * a[r]
+                linear[row, r] += p[i] * a[r]
                 scaled = q[i] * a[r]
-                line = precision[j, r]
                 for s in range(r + 1):
-                    line[s] += scaled * a[s]
+                    precision[row, r, s] += scaled * a[s]
         for j in range(size):
             for r in range(rank):
                 precision[j, r, r] += size

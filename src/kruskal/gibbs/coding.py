@@ -120,8 +120,8 @@ def _code(
     complete = entry_start.shape[0] == 1
     (n_atoms, n_entries), n_padded = dictionary.shape, columns.shape[1]
     level = np.full(n_padded, NEVER)
-    for k in range(n_atoms):
-        level[k] = -2.0 * log_odds[0, k] - SLACK
+    for a in range(n_atoms):
+        level[a] = -2.0 * log_odds[0, a] - SLACK
     words = np.empty((min(_AHEAD, chains * sweeps), n_padded), np.uint32)
     uniforms = np.empty(n_padded, np.float32)
     uniform_bits = uniforms.view(np.int32)
