@@ -17,7 +17,8 @@ def tiny(monkeypatch):
     small = replace(
         plan.QUICK, side=24, n_atoms=8, patch_shape=(4, 4), warm_sweeps=1, rounds=1,
         item_counts=(100,), atom_counts=(8,), atom_items=100, patch_shapes=((4, 4),), patch_items=100,
-        growth_sweeps=3, quality_sweeps=2, startup_repeats=1,
+        growth_sweeps=3, quality_sweeps=2, startup_repeats=1, n_images=30, image_sweeps=4, n_trained=40,
+        train_steps=60,
     )  # fmt: skip
     monkeypatch.setattr(plan, "QUICK", small)
     for module in (run, growth):

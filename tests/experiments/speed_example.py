@@ -24,6 +24,10 @@ TINY = replace(
     peer_checks=100,
     denoise_sweeps=4,
     volume_side=12,
+    n_images=30,
+    image_sweeps=4,
+    n_trained=40,
+    train_steps=60,
     decomposed_side=12,
     n_terms=3,
 )

@@ -17,6 +17,7 @@ from kruskal.data import datasets
 from kruskal.experiments.speed import decomposition as speed_decomposition
 from kruskal.experiments.speed import goals as speed_goals
 from kruskal.experiments.speed import growth as speed_growth
+from kruskal.experiments.speed import images as speed_images
 from kruskal.experiments.speed import measure as speed_measure
 from kruskal.experiments.speed import peers as speed_peers
 from kruskal.experiments.speed import phases as speed_phases
@@ -266,6 +267,39 @@ def test_a_decomposition_beside_a_peer(monkeypatch):
     assert [(aim.measured, aim.met) for aim in aims] == [(5.1, False)]
 
 
+def test_images_beside_dense_convolutions():
+    found = speed_images.images(TINY, 1, silent)
+    for what in ("sweep", "step"):
+        assert found[what]["to_dense"] == pytest.approx(found[what]["seconds"] / found[what]["dense_seconds"])
+    assert found["sweep"]["n_images"] == 30 and found["sweep"]["active_per_image"] > 0
+    assert len(speed_goals.goals({"images": found})) == 2
+
+
+def test_dense_convolutions_are_transposes():
+    """<columns(x) a, w> = <x, scatter(w a^T)>, and the correlation is that of its definition."""
+    random = np.random.default_rng(0)
+    x, atoms = random.standard_normal((2, 6, 7, 3)), random.standard_normal((2 * 2 * 3, 4))
+    maps = speed_images._columns(x, 2) @ atoms
+    by_hand = np.einsum("xyc,xyck->k", x[1, 3:5, 4:6], atoms.reshape(2, 2, 3, 4))
+    assert np.allclose(maps.reshape(2, 5, 6, 4)[1, 3, 4], by_hand)
+    weights = random.standard_normal(maps.shape)
+    back = speed_images._scatter(weights @ atoms.T, x.shape, 2)
+    assert np.sum(maps * weights) == pytest.approx(np.sum(x * back))
+
+
+def test_the_clock_takes_the_fastest_interval():
+    clock = speed_images.Clock()
+    clock.told = [(1, 0.0), (2, 9.0), (4, 11.0), (5, 12.5)]
+    assert clock.seconds_of_one(2) == 1.0 and clock.seconds_of_one(1) == 1.5
+
+
+def test_made_up_images(monkeypatch, tmp_path):
+    monkeypatch.setenv("KRUSKAL_DATA", str(tmp_path))
+    source = speed_images.digits(5)
+    assert source.values.shape == (5, 28, 28) and "made-up" in source.name
+    assert source.values.min() >= 0.0 and 0.5 < source.values.max() <= 1.0
+
+
 def test_goals():
     met = speed_goals.Goal("a ratio", 3.9, None, 4.0)
     assert met.met and not met._replace(measured=4.1).met and not met._replace(measured=None).met
@@ -280,7 +314,7 @@ def test_the_whole_bench_is_saved_and_shown(here, tmp_path, capsys):
         sections.append(name)
         speed_run.save(tmp_path / "out", results)
         speed_tables.show(console, name, results)
-    assert sections == ["machine", "startup", "phases", "quality", "growth", "peers", "goals"]
+    assert sections == ["machine", "startup", "phases", "quality", "growth", "images", "peers", "goals"]
     text = capsys.readouterr().out
     for part in (
         "codes / product",

@@ -30,7 +30,7 @@ def bench(
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="Only these of startup, phases, quality, growth and peers.",
+            help="Only these of startup, phases, quality, growth, images and peers.",
             show_default="all",
         ),
     ] = None,

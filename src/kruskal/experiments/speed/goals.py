@@ -25,6 +25,10 @@ class Goal(NamedTuple):
 
 
 _TO_PRODUCT = {"complete": 4.0, "masked": 6.0}
+_TO_DENSE = (
+    ("sweep", "sweep of CKFA / dense correlation", 10.0),
+    ("step", "step of DGDN / dense convolutions", 8.0),
+)
 _MILLION = 1_000_000
 
 
@@ -63,6 +67,9 @@ def goals(results: dict[str, Any]) -> list[Goal]:
         found.append(Goal(name, reached["seconds"] if reached else None, None, 4.0))
         name = f"peak GB of that run ({quality['run_sweeps']} sweeps)"
         found.append(Goal(name, quality["peak_bytes"] / 1e9, None, 1.0))
+    for what, name, bound in _TO_DENSE:
+        if "images" in results:
+            found.append(Goal(name, results["images"][what]["to_dense"], None, bound))
     beside = results.get("peers", {}).get("tensorly", {})
     if "sweep_to_iteration" in beside:
         name = "sweep of MGP-CP / iteration of tensorly"

@@ -27,6 +27,8 @@ class Plan:
     peer_seconds : longest time given to a peer that is trained;  peer_checks : items it is judged by
     noise_std : noise of the pictures that peers denoise;  volume_side : side of the volume among them
     denoise_sweeps : sweeps of kruskal.denoise beside the peers (None: its default)
+    n_images, image_sweeps : of the sweeps over whole images
+    n_trained, train_steps : images and least steps of the training of a deep model
     decomposed_side, n_terms : side of the cube that MGP-CP and a peer decompose, and into how many terms
     """
 
@@ -53,6 +55,10 @@ class Plan:
     noise_std: float = 25.0
     volume_side: int = 32
     denoise_sweeps: int | None = None
+    n_images: int = 60_000
+    image_sweeps: int = 12
+    n_trained: int = 5_000
+    train_steps: int = 200
     decomposed_side: int = 200
     n_terms: int = 30
 
@@ -69,6 +75,8 @@ QUICK = Plan(
     growth_sweeps=6,
     growth_threads="most",
     quality_sweeps=20,
+    n_images=2_000,
+    n_trained=1_000,
     startup_repeats=3,
     peers=False,
 )

@@ -9,6 +9,7 @@ from typing import Any
 from kruskal.data import atomic_path
 from kruskal.experiments.speed.goals import goals
 from kruskal.experiments.speed.growth import growth
+from kruskal.experiments.speed.images import images
 from kruskal.experiments.speed.machine import machine
 from kruskal.experiments.speed.peers import peers
 from kruskal.experiments.speed.phases import phases
@@ -18,7 +19,7 @@ from kruskal.experiments.speed.startup import startup
 from kruskal.experiments.speed.worker import WorkerFailed, call
 
 JSON_NAME, PLOT_NAME = "bench.json", "bench.png"
-SECTIONS = ("startup", "phases", "quality", "growth", "peers")
+SECTIONS = ("startup", "phases", "quality", "growth", "images", "peers")
 
 
 def run(
@@ -46,6 +47,7 @@ def run(
         "phases": lambda: phases(plan, thread_counts, say),
         "quality": lambda: _quality(plan, most, say),
         "growth": lambda: growth(plan, thread_counts, say),
+        "images": lambda: images(plan, most, say),
         "peers": lambda: peers(plan, most, say),
     }
     for name in ("machine", *(name for name in SECTIONS if name in only)):

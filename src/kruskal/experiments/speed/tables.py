@@ -181,6 +181,19 @@ def _growth(console: Console, measured: dict[str, Any]) -> None:
         console.print(f"not measured: {sentence}")
 
 
+def _images(console: Console, measured: dict[str, Any]) -> None:
+    sweep, step, threads = measured["sweep"], measured["step"], measured["threads"]
+    console.print(
+        f"{sweep['n_images']:,} images of {measured['array']}, {threads} threads: a sweep of CKFA "
+        f"{sweep['seconds']:.2f} s ({sweep['active_per_image']:.0f} active places per image), a dense "
+        f"correlation {sweep['dense_seconds']:.2f} s; peak {sweep['peak_bytes'] / 1e9:.2f} GB"
+    )
+    console.print(
+        f"a step of DGDN with {step['batch']} images {1e3 * step['seconds']:.1f} ms, dense analysis and "
+        f"synthesis {1e3 * step['dense_seconds']:.1f} ms"
+    )
+
+
 def _peers(console: Console, measured: dict[str, Any]) -> None:
     rows, sentences = [], []
     for name, one in measured.items():
@@ -231,6 +244,7 @@ _SECTIONS: dict[str, Callable[[Console, Any], None]] = {
     "phases": _phases,
     "quality": _quality,
     "growth": _growth,
+    "images": _images,
     "peers": _peers,
     "goals": _goals,
 }

@@ -1,0 +1,159 @@
+"""The models of whole images beside the dense convolutions that they must contain, by im2col and BLAS."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from kruskal.data import datasets
+from kruskal.engines.progress import Silent
+from kruskal.errors import InputError
+from kruskal.experiments.speed.measure import peak_memory
+from kruskal.experiments.speed.plan import DAMAGE_SEED, ENGINE_SEED, Plan
+from kruskal.experiments.speed.problems import Source
+
+_SIDE = 28
+_ATOMS, _ATOM = 50, 8
+_LAYERS = ((36, 8), (152, 6))
+_POOL = 3
+_BATCH = 100
+_AT_ONCE = 200  # images whose patches are laid out at once
+_ROUNDS = 5
+
+
+class Clock(Silent):
+    """Listens to a run and notes when it told of which sweep or step."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[int, float]] = []
+
+    def update(self, done: int, values: Mapping[str, float]) -> None:
+        """Note the time."""
+        self.told.append((done, time.perf_counter()))
+
+    def seconds_of_one(self, last: int) -> float:
+        """The fastest of the last so many intervals, per sweep or step."""
+        pairs = list(zip(self.told, self.told[1:]))[-last:]
+        return min((after[1] - before[1]) / (after[0] - before[0]) for before, after in pairs)
+
+
+def images(plan: Plan, threads: int, say: Callable[[str], None]) -> dict[str, Any]:
+    """One Gibbs sweep of CKFA with 50 atoms of 8x8, and one step of DGDN with minibatches of 100."""
+    source = digits(plan.n_images)
+    return {
+        "array": source.name,
+        "threads": threads,
+        "sweep": _sweep(source.values, plan.image_sweeps, threads, say),
+        "step": _step(source.values[: plan.n_trained], plan.train_steps, threads, say),
+    }
+
+
+def digits(n_images: int) -> Source:
+    """Training images of MNIST where it is found, else strokes that are made up; float32 in 0..1."""
+    try:
+        values = datasets.load("mnist").train_images[:n_images]
+        return Source(values.astype(np.float32) / np.float32(255), "mnist")
+    except InputError:
+        random = np.random.default_rng(DAMAGE_SEED)
+        rows, columns = np.mgrid[:_SIDE, :_SIDE].astype(np.float32)
+        made = np.zeros((n_images, _SIDE, _SIDE), np.float32)
+        for image in made:
+            for _ in range(3):
+                x, y, angle = random.uniform(6, 22), random.uniform(6, 22), random.uniform(0, np.pi)
+                along = (rows - x) * np.cos(angle) + (columns - y) * np.sin(angle)
+                across = (columns - y) * np.cos(angle) - (rows - x) * np.sin(angle)
+                np.maximum(image, (np.abs(along) < 6) * np.exp(-(across**2) / 2), out=image)
+        return Source(made, "made-up strokes (mnist was not found)")
+
+
+def _sweep(values: np.ndarray, sweeps: int, threads: int, say: Callable[[str], None]) -> dict[str, Any]:
+    from kruskal.estimators.convolutional import CKFA
+
+    say(f"images: {sweeps} sweeps of CKFA over {len(values):,} images, {_ATOMS} atoms {_ATOM}x{_ATOM}")
+    CKFA(_ATOMS, (_ATOM, _ATOM), rank=1, sweeps=4, seed=ENGINE_SEED, threads=threads).fit(values[:50])
+    clock = Clock()
+    model = CKFA(
+        _ATOMS, (_ATOM, _ATOM), rank=1, sweeps=sweeps, seed=ENGINE_SEED, threads=threads, progress=clock
+    ).fit(values)
+    atoms = np.random.default_rng(ENGINE_SEED).standard_normal((_ATOM**2, _ATOMS)).astype(np.float32)
+    with threadpool_limits(limits=threads):
+        dense = _best(lambda: _correlate_all(values, atoms), 2)
+    seconds = clock.seconds_of_one(3)
+    return {
+        "n_images": len(values),
+        "active_per_image": float(model.trace_["active_per_image"][-1]),
+        "seconds": seconds,
+        "dense_seconds": dense,
+        "to_dense": seconds / dense,
+        "peak_bytes": peak_memory(),
+    }
+
+
+def _step(values: np.ndarray, steps: int, threads: int, say: Callable[[str], None]) -> dict[str, Any]:
+    from kruskal.estimators.deep_generative import DGDN
+
+    say(f"images: training of DGDN on {len(values):,} images in minibatches of {_BATCH}")
+    clock = Clock()
+    labels = np.arange(len(values)) % 10
+    n_atoms, sizes = zip(*_LAYERS)
+    DGDN(
+        n_atoms=n_atoms, atom_sizes=sizes, pooling=(_POOL,), epochs=1, least_steps=steps, batch_size=_BATCH,
+        seed=ENGINE_SEED, threads=threads, progress=clock,
+    ).fit(values, labels)  # fmt: skip
+    with threadpool_limits(limits=threads):
+        dense = _best(_two_convolutions(values[:_BATCH]), _ROUNDS)
+    seconds = clock.seconds_of_one(_ROUNDS)
+    return {"batch": _BATCH, "seconds": seconds, "dense_seconds": dense, "to_dense": seconds / dense}
+
+
+def _two_convolutions(batch: np.ndarray) -> Callable[[], None]:
+    """Analysis and synthesis of a minibatch by both layers: correlations with the atoms, and transposes."""
+    random = np.random.default_rng(ENGINE_SEED)
+    (first, m), (second, n) = _LAYERS
+    maps = (_SIDE - m + 1) // _POOL
+    below = random.standard_normal((len(batch), maps, maps, first)).astype(np.float32)
+    lower = random.standard_normal((m * m, first)).astype(np.float32)
+    upper = random.standard_normal((n * n * first, second)).astype(np.float32)
+
+    def run() -> None:
+        for values, size, atoms in ((batch[..., None], m, lower), (below, n, upper)):
+            shape = values.shape
+            weights = _columns(values, size) @ atoms
+            _scatter(weights @ atoms.T, shape, size)
+
+    return run
+
+
+def _correlate_all(values: np.ndarray, atoms: np.ndarray) -> None:
+    """All images with all atoms, some images at a time, each result forgotten."""
+    for first in range(0, len(values), _AT_ONCE):
+        _columns(values[first : first + _AT_ONCE, :, :, None], _ATOM) @ atoms
+
+
+def _columns(values: np.ndarray, size: int) -> np.ndarray:
+    """(places, size^2 C) patches of images (n, M_x, M_y, C), laid out for a matrix product."""
+    view = np.lib.stride_tricks.sliding_window_view(values, (size, size), axis=(1, 2))
+    return view.transpose(0, 1, 2, 4, 5, 3).reshape(-1, size * size * values.shape[-1])
+
+
+def _scatter(patches: np.ndarray, shape: tuple[int, ...], size: int) -> np.ndarray:
+    """The transpose of `_columns`: patches added up where they overlap."""
+    n_images, rows, columns, channels = shape
+    inner = rows - size + 1, columns - size + 1
+    patches = patches.reshape(n_images, *inner, size, size, channels)
+    total = np.zeros(shape, patches.dtype)
+    for x in range(size):
+        for y in range(size):
+            total[:, x : x + inner[0], y : y + inner[1]] += patches[:, :, :, x, y]
+    return total
+
+
+def _best(run: Callable[[], None], rounds: int) -> float:
+    taken = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        run()
+        taken.append(time.perf_counter() - began)
+    return min(taken)
