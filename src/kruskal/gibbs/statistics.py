@@ -92,9 +92,12 @@ def _complete(flat, origin, offset, start, atom, value, products, data):
 
 
 def block_size(n_atoms: int, n_shards: int, n_codes: int, observed_share: float) -> int:
-    """Atoms per block: as many as keep the pair sums cheaper than the visits to the codes, at most 16."""
+    """Atoms per block: 16, or fewer where the pair sums would cost far more than the visits to the codes.
+
+    Every block is a round of calls for the shards, which two threads cannot make at the same time.
+    """
     size = 16
-    while size > 1 and n_atoms * size * n_shards > 3.0 * n_codes * observed_share:
+    while size > 1 and n_atoms * size * n_shards > 12.0 * n_codes * observed_share:
         size //= 2
     return size
 
