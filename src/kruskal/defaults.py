@@ -19,8 +19,7 @@ _SIDES = {1: (32, 64, 128), 2: (8, 12, 16), 3: (4, 6, 8, 12), 4: (3, 4, 5, 6), 5
 _OTHER_SIDES = (2, 2, 3)
 _MOST_ITEMS, _FEW_ITEMS = 250_000, 50
 _MOST_WORK = 20_000_000  # entries over all items
-_MOST_PICTURE_WORK = 32_000_000  # observed entries over all items
-_MOST_NOISY_ITEMS, _MOST_NOISY_WORK = 400_000, 80_000_000  # of volumes
+_MOST_NOISY_PICTURE, _MOST_NOISY_VOLUME = (250_000, 32_000_000), (400_000, 80_000_000)  # items, work
 _LOUD = 0.1  # 25 grey levels of 256
 _MOST_ENTRIES = 1_024
 _ITEMS_PER_REGION, _REGIONS = 256, 64
@@ -124,14 +123,15 @@ def _patch(cut_axes: tuple[int, ...], whole: tuple[int, ...], side: int) -> tupl
 def default_stride(grid: Grid, channels: str | None, look: Look) -> tuple[int, ...]:
     """The smallest common stride that keeps the work manageable; never more than half a patch.
 
-    Of pictures only observed entries count as work. Of volumes all do, and noisy ones are worth more of it:
-    the more patches cover an entry, the more noise is averaged out.
+    Of pictures only observed entries count as work, of volumes all do. Noisy data are worth more of it: the
+    more patches cover an entry, the more noise is averaged out, and the fewer codes a patch needs.
     """
     entries, most_items, most_work = math.prod(grid.patch_shape), _MOST_ITEMS, _MOST_WORK
-    if _order(_split_axes(grid.array_shape, channels)[0]) <= 2:
-        entries, most_work = max(1, round(entries * look.share)), _MOST_PICTURE_WORK
-    elif look.noisy:
-        most_items, most_work = _MOST_NOISY_ITEMS, _MOST_NOISY_WORK
+    picture = _order(_split_axes(grid.array_shape, channels)[0]) <= 2
+    if picture:
+        entries = max(1, round(entries * look.share))
+    if look.noisy:
+        most_items, most_work = _MOST_NOISY_PICTURE if picture else _MOST_NOISY_VOLUME
     most = min(most_items, max(most_work // entries, 1))
     for step in range(1, max(grid.patch_shape) + 1):
         stride = tuple(max(1, min(step, size // 2)) for size in grid.patch_shape)
