@@ -19,6 +19,7 @@ _ATOMS, _ATOM = 50, 8
 _LAYERS = ((36, 8), (152, 6))
 _POOL = 3
 _BATCH = 100
+_GENERATIVE = 0.002  # weight of the reconstruction, so that a step contains the synthesis as well
 _AT_ONCE = 200  # images whose patches are laid out at once
 _ROUNDS = 5
 
@@ -100,7 +101,7 @@ def _step(values: np.ndarray, steps: int, threads: int, say: Callable[[str], Non
     n_atoms, sizes = zip(*_LAYERS)
     DGDN(
         n_atoms=n_atoms, atom_sizes=sizes, pooling=(_POOL,), epochs=1, least_steps=steps, batch_size=_BATCH,
-        seed=ENGINE_SEED, threads=threads, progress=clock,
+        generative=_GENERATIVE, seed=ENGINE_SEED, threads=threads, progress=clock,
     ).fit(values, labels)  # fmt: skip
     with threadpool_limits(limits=threads):
         dense = _best(_two_convolutions(values[:_BATCH]), _ROUNDS)

@@ -183,8 +183,9 @@ def _growth(console: Console, measured: dict[str, Any]) -> None:
 
 def _images(console: Console, measured: dict[str, Any]) -> None:
     sweep, step, threads = measured["sweep"], measured["step"], measured["threads"]
+    plural = "thread" if threads == 1 else "threads"
     console.print(
-        f"{sweep['n_images']:,} images of {measured['array']}, {threads} threads: a sweep of CKFA "
+        f"{sweep['n_images']:,} images of {measured['array']}, {threads} {plural}: a sweep of CKFA "
         f"{sweep['seconds']:.2f} s ({sweep['active_per_image']:.0f} active places per image), a dense "
         f"correlation {sweep['dense_seconds']:.2f} s; peak {sweep['peak_bytes'] / 1e9:.2f} GB"
     )
