@@ -170,3 +170,27 @@ def test_batches_teach_what_a_fit_learns():
         models[0].partial_fit(images, memory=1.5)
     with pytest.raises(InputError, match="missing"):
         models[0].partial_fit(np.where(images > 1.0, np.nan, images))
+
+
+def test_a_rank_that_is_not_possible():
+    with pytest.raises(
+        InputError, match="rank 4 is not possible: no tensor of shape 3x3x1 has a rank above 3"
+    ):
+        kruskal.CKFA(2, (3, 3), rank=4, sweeps=1).fit(np.random.default_rng(0).random((3, 8, 8)))
+
+
+@pytest.mark.parametrize("prior", [3, (1, 2, 3), (1,), "ab"])
+def test_a_usage_prior_that_is_not_two_numbers(prior):
+    with pytest.raises(InputError, match="usage_prior"):
+        kruskal.CFA(usage_prior=prior)
+
+
+def test_usage_that_is_not_a_word():
+    with pytest.raises(InputError, match="usage must be one of shared, by_image"):
+        kruskal.CFA(usage=np.array(["shared", "by_image"]))
+
+
+def test_a_usage_prior_so_small_that_shares_vanish():
+    images = np.random.default_rng(1).standard_normal((6, 11, 11))
+    model = kruskal.CFA(32, (3, 3), pooling=(2, 2), sweeps=12, usage_prior=(0.1, 1)).fit(images)
+    assert np.isfinite(model.dictionary_).all()

@@ -20,6 +20,7 @@ _OTHER_SIDES = (2, 2, 3)
 _MOST_ITEMS, _FEW_ITEMS = 250_000, 50
 _MOST_WORK = 20_000_000  # entries over all items
 _MOST_NOISY_PICTURE, _MOST_NOISY_VOLUME = (250_000, 32_000_000), (400_000, 80_000_000)  # items, work
+_COLOURS = 4
 _LOUD = 0.1  # 25 grey levels of 256
 _MOST_ENTRIES = 1_024
 _ITEMS_PER_REGION, _REGIONS = 256, 64
@@ -84,11 +85,12 @@ def default_patch_shape(
 ) -> tuple[int, ...]:
     """A small patch for nearly complete pictures, a larger one the less is observed.
 
-    A larger patch holds more observed entries, which is worth most where they are few and clean.
+    A larger patch holds more observed entries, which is worth most where they are few and clean. Channels
+    that are kept whole, up to four of them, count as if they told of each other.
     """
     ladder, step = patch_ladder(array_shape, channels), 1
     cut_axes, whole = _split_axes(array_shape, channels)
-    share = min(1.0, look.share * math.prod(whole))  # channels tell of each other
+    share = min(1.0, look.share * min(math.prod(whole), _COLOURS))
     if not look.noisy:
         step += (share < _FEW) + (share < _VERY_FEW)
     if share >= _NEARLY_ALL and _order(cut_axes) == 2:

@@ -52,6 +52,7 @@ def test_bench_measures_only_some_sections(cli, tiny, refused, tmp_path):
     results = json.loads((tmp_path / "kruskal-bench" / "bench.json").read_text())
     assert results["finished"] and {"phases", "startup"} <= set(results) and "growth" not in results
     assert "bench.png" not in answer.out and "import kruskal" in answer.out
+    assert "holds results of phases" in refused("bench", "--quick", "--sections", "startup, ")
     assert "--sections takes names among startup, phases" in refused("bench", "--sections", "phases,speed")
 
 

@@ -1,7 +1,9 @@
 """The program as a whole: help, version, and how it ends when something is wrong."""
 
+import contextlib
 import errno
 import json
+import signal
 import subprocess
 import sys
 
@@ -111,3 +113,32 @@ def test_a_bug_is_not_hidden(monkeypatch):
     monkeypatch.setattr(info, "describe", fail)
     with pytest.raises(ZeroDivisionError):
         main(["info", "x.npy"])
+
+
+@pytest.mark.parametrize("name, status", [("SIGINT", 130), ("SIGTERM", 143)])
+def test_an_interrupt_that_the_compiler_swallows(monkeypatch, capsys, name, status):
+    """The interrupt is lost in a callback, and the compilation fails with an error of its own."""
+    import kruskal.cli.app
+    from kruskal.cli.errors import terminable
+
+    def interrupted_compilation(**options):
+        with terminable():
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(getattr(signal, name))
+            raise RuntimeError("no compiled object yet")
+
+    monkeypatch.setattr(kruskal.cli.app, "app", interrupted_compilation)
+    assert main(["inpaint"]) == status
+    assert capsys.readouterr().err == "kruskal: interrupted.\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_other_errors_are_not_taken_for_an_interrupt(monkeypatch):
+    import kruskal.cli.app
+
+    def broken(**options):
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(kruskal.cli.app, "app", broken)
+    with pytest.raises(RuntimeError, match="a mistake of ours"):
+        main(["inpaint"])

@@ -268,7 +268,7 @@ def test_a_decomposition_beside_a_peer(monkeypatch):
 
 
 def test_images_beside_dense_convolutions():
-    found = speed_images.images(TINY, 1, silent)
+    found = speed_images.images(TINY, 1)
     for what in ("sweep", "step"):
         assert found[what]["to_dense"] == pytest.approx(found[what]["seconds"] / found[what]["dense_seconds"])
     assert found["sweep"]["n_images"] == 30 and found["sweep"]["active_per_image"] > 0

@@ -26,13 +26,15 @@ def main(args: Sequence[str] | None = None) -> int:
         import typer
 
         from kruskal.cli.app import app
-        from kruskal.cli.errors import Stopped, machine_sentence
+        from kruskal.cli.errors import Stopped, machine_sentence, noting_signals
     except KeyboardInterrupt:
         return _say("interrupted.", 130)
 
     words = sys.argv[1:] if args is None else list(args)
+    noted: list[int] = []
     try:
-        status = app(args=words, prog_name="kruskal", standalone_mode=False, obj=words)
+        with noting_signals() as noted:
+            status = app(args=words, prog_name="kruskal", standalone_mode=False, obj=words)
     except InputError as error:
         return _say(str(error), 2)
     except Stopped as error:
@@ -44,6 +46,8 @@ def main(args: Sequence[str] | None = None) -> int:
     except Exception as error:
         # typer's usage errors; their class has moved between versions, their shape has not
         sentence = getattr(error, "format_message", None)
+        if sentence is None and noted:  # a compilation that was interrupted
+            return _say("interrupted.", noted[-1])
         if sentence is None:
             raise
         return _say(f"{sentence()} (see 'kruskal --help')", getattr(error, "exit_code", 2))

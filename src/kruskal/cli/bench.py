@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +40,8 @@ def bench(
     """Measure the speed of the sampler on this machine; writes bench.json and bench.png (half an hour).
 
     Time per sweep by phase beside the matrix product of the same shape, growth with N, K and P, memory, time
-    to a given quality, start-up, and other programs on the same data where they are installed.
+    to a given quality, start-up, sweeps and steps over whole images beside dense convolutions, and other
+    programs on the same data where they are installed.
     """
     from kruskal.engines.threads import check_threads
 
@@ -53,6 +55,7 @@ def bench(
     from kruskal.experiments.speed import plan, run, tables
 
     only = run.SECTIONS if sections is None else parse_sections(sections, run.SECTIONS)
+    check_others_are_kept(out, run.JSON_NAME, only, run.SECTIONS)
     console = tables.new_console()
     results: dict[str, Any] = {}
     for section, results in run.run(plan.QUICK if quick else plan.FULL, counts, _say, only):
@@ -83,11 +86,27 @@ def parse_threads(text: str, cores: int) -> list[int]:
 
 def parse_sections(text: str, known: Sequence[str]) -> list[str]:
     """Read names of sections such as ``phases,growth``."""
-    names = text.split(",")
+    names = [name.strip() for name in text.split(",") if name.strip()] or [text]
     wrong = [name for name in names if name not in known]
     if wrong:
         raise InputError(f"--sections takes names among {', '.join(known)}, not {wrong[0]!r}.")
     return names
+
+
+def check_others_are_kept(out: Path, name: str, only: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse a folder whose results have sections that a partial run would not write again."""
+    if not (out / name).exists():
+        return
+    try:
+        found = json.loads((out / name).read_text())
+    except (ValueError, OSError):
+        return
+    lost = [section for section in known if section in found and section not in only]
+    if lost:
+        raise InputError(
+            f"--out {out} holds results of {', '.join(lost)}, which --sections {','.join(only)} would "
+            "not keep: give another folder."
+        )
 
 
 def _say(text: str) -> None:

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,6 +53,7 @@ OPTION_OF = {
     "usage_prior": "--usage-prior",
 }
 """The option behind an argument of the library."""
+_noted: list[int] = []
 _ARRAY = ("x", "X", "values", "arrays", "arrays[0]")
 
 
@@ -138,10 +140,40 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+@contextmanager
+def noting_signals() -> Iterator[list[int]]:
+    """Note Ctrl-C and SIGTERM: the list holds an exit status once one has come.
+
+    While a kernel is compiled the interrupt is raised inside a callback of the compiler, which prints and
+    forgets it, and the compilation then fails with an error of its own.
+    """
+    _noted.clear()
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield _noted
+        return
+    print_ignored = sys.unraisablehook
+    signal.signal(signal.SIGINT, _interrupt)
+    sys.unraisablehook = lambda ignored: (
+        None if isinstance(ignored.exc_value, KeyboardInterrupt) else print_ignored(ignored)
+    )
+    try:
+        yield _noted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.unraisablehook = print_ignored
+
+
 def interrupted(error: KeyboardInterrupt, how_to_go_on: str = "") -> Stopped:
     """Return what Ctrl-C (status 130) and SIGTERM (143) end in."""
     return Stopped(f"interrupted{how_to_go_on}.", 143 if isinstance(error, Terminated) else 130)
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    _noted.append(143)
     raise Terminated
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    _noted.append(130)
+    raise KeyboardInterrupt

@@ -82,7 +82,7 @@ class Threads(Generic[S]):
         self._share(one_part, n_parts)
 
     def beside(self, function: Callable[[], T]) -> Callable[[], T]:
-        """Work on ``function`` beside the next `map`, or at once if there is one thread."""
+        """Let one thread work on ``function`` while the others begin the next `map`; with one, at once."""
         if self._pool is None:
             result = function()
             return lambda: result

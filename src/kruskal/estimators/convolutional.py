@@ -31,6 +31,7 @@ from kruskal.gibbs.start import check_start
 from kruskal.models import CFA as GaussianModel
 from kruskal.models import CKFA as KruskalModel
 from kruskal.random import check_seed
+from kruskal.tensor import maximal_rank
 
 _MOST_ATOMS = 2**16 - 1
 USAGES = ("shared", "by_image")
@@ -38,9 +39,16 @@ USAGES = ("shared", "by_image")
 
 def check_usage(usage: Any) -> str:
     """``shared`` or ``by_image``."""
-    if usage not in USAGES:
+    if not isinstance(usage, str) or usage not in USAGES:
         raise InputError(f"usage must be one of {', '.join(USAGES)}, not {usage!r}")
     return str(usage)
+
+
+def check_usage_prior(prior: Any) -> tuple[float, float]:
+    """Two positive numbers."""
+    if not isinstance(prior, (tuple, list)) or len(prior) != 2:
+        raise InputError(f"usage_prior must be two positive numbers (a_pi, b_pi), not {prior!r}")
+    return positive_number("usage_prior", prior[0]), positive_number("usage_prior", prior[1])
 
 
 class CFA(ImageLearner):
@@ -93,8 +101,7 @@ class CFA(ImageLearner):
             raise InputError(f"burn_in must be less than sweeps ({self.sweeps}), not {burn_in!r}")
         self.noise_std = None if noise_std is None else positive_number("noise_std", noise_std)
         self.usage = check_usage(usage)
-        a, b = usage_prior if usage_prior is not None else (self.n_atoms, 1.0)
-        self.usage_prior = (positive_number("usage_prior", a), positive_number("usage_prior", b))
+        self.usage_prior = check_usage_prior((self.n_atoms, 1.0) if usage_prior is None else usage_prior)
         self.start = check_start(start)
         self.seed = check_seed(seed)
         self.threads = check_threads(threads)
@@ -208,4 +215,10 @@ class CKFA(CFA):
         self.rank = whole_number("rank", rank, 1)
 
     def _model(self, image_shape: tuple[int, int, int], **common: Any) -> Model:
+        shape = (*self.atom_size, image_shape[2])
+        if self.rank > maximal_rank(shape):
+            raise InputError(
+                f"rank {self.rank} is not possible: no tensor of shape {'x'.join(map(str, shape))} "
+                f"has a rank above {maximal_rank(shape)}"
+            )
         return KruskalModel(image_shape=image_shape, rank=self.rank, **common)

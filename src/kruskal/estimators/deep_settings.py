@@ -67,12 +67,15 @@ def check_images(X: Any, image_shape: Sequence[int] | None, name: str = "X") -> 
     if array.dtype.kind in "ui":
         values = array.astype(np.float32) / np.float32(np.iinfo(array.dtype).max)
     else:
-        values = array.astype(np.float32)
-        if not np.isfinite(values).all():
-            bad = int(values.size - np.isfinite(values).sum())
+        if not np.isfinite(array).all():
+            bad = int(array.size - np.isfinite(array).sum())
             raise InputError(
                 f"{name} has {bad} entries that are NaN or infinity, expected finite numbers only"
             )
+        largest = float(np.abs(array).max())
+        if largest > np.finfo(np.float32).max:
+            raise InputError(f"{name} holds values as large as {largest:.3g}, expected numbers below 3e38")
+        values = array.astype(np.float32)
     shape = (*array.shape[1:3], 1 if grey else array.shape[3])
     return Images(np.ascontiguousarray(values).reshape(len(array), shape[0], -1), shape, flat, grey)
 

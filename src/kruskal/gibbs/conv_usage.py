@@ -84,7 +84,8 @@ def refused_counts(
 
 def _spread(number: np.ndarray, lacking: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """(K, cells) how many of ``number`` (K,) draws fell on each cell, in proportion to ``lacking``."""
-    parts = lacking / np.maximum(lacking.sum(axis=1), 1e-300)[:, None]
+    parts = lacking / np.maximum(lacking.max(axis=1), 1e-300)[:, None]
+    parts[parts.sum(axis=1) == 0.0] = 1.0  # all of them too small for a number: none of them was drawn
     return random.multinomial(number, parts / parts.sum(axis=1, keepdims=True))
 
 

@@ -4,8 +4,9 @@ Local state lives in the shards of an engine, global state is one small NamedTup
 
     codes of every item, then its slabs  ->  usage, precisions  ->  atoms  ->  what governs the atoms
 
-and everything that touches items goes through ``engine.map``: what a shard returns is summed in the order of
-the shards. A model knows what is drawn, never where the data live.
+and everything that touches items goes through the engine (``map``, ``total``): what shards return is summed
+in an order that depends on the number of shards alone. A model knows what is drawn, never where the data
+live.
 """
 
 import math

@@ -68,7 +68,7 @@ def goals(results: dict[str, Any]) -> list[Goal]:
         name = f"peak GB of that run ({quality['run_sweeps']} sweeps)"
         found.append(Goal(name, quality["peak_bytes"] / 1e9, None, 1.0))
     for what, name, bound in _TO_DENSE:
-        if "images" in results:
+        if what in results.get("images", {}):
             found.append(Goal(name, results["images"][what]["to_dense"], None, bound))
     beside = results.get("peers", {}).get("tensorly", {})
     if "sweep_to_iteration" in beside:

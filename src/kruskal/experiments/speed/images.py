@@ -40,14 +40,14 @@ class Clock(Silent):
         return min((after[1] - before[1]) / (after[0] - before[0]) for before, after in pairs)
 
 
-def images(plan: Plan, threads: int, say: Callable[[str], None]) -> dict[str, Any]:
+def images(plan: Plan, threads: int) -> dict[str, Any]:
     """One Gibbs sweep of CKFA with 50 atoms of 8x8, and one step of DGDN with minibatches of 100."""
     source = digits(plan.n_images)
     return {
         "array": source.name,
         "threads": threads,
-        "sweep": _sweep(source.values, plan.image_sweeps, threads, say),
-        "step": _step(source.values[: plan.n_trained], plan.train_steps, threads, say),
+        "sweep": _sweep(source.values, plan.image_sweeps, threads),
+        "step": _step(source.values[: plan.n_trained], plan.train_steps, threads),
     }
 
 
@@ -69,15 +69,15 @@ def digits(n_images: int) -> Source:
         return Source(made, "made-up strokes (mnist was not found)")
 
 
-def _sweep(values: np.ndarray, sweeps: int, threads: int, say: Callable[[str], None]) -> dict[str, Any]:
+def _sweep(values: np.ndarray, sweeps: int, threads: int) -> dict[str, Any]:
     from kruskal.estimators.convolutional import CKFA
 
-    say(f"images: {sweeps} sweeps of CKFA over {len(values):,} images, {_ATOMS} atoms {_ATOM}x{_ATOM}")
     CKFA(_ATOMS, (_ATOM, _ATOM), rank=1, sweeps=4, seed=ENGINE_SEED, threads=threads).fit(values[:50])
     clock = Clock()
     model = CKFA(
         _ATOMS, (_ATOM, _ATOM), rank=1, sweeps=sweeps, seed=ENGINE_SEED, threads=threads, progress=clock
     ).fit(values)
+    peak = peak_memory()
     atoms = np.random.default_rng(ENGINE_SEED).standard_normal((_ATOM**2, _ATOMS)).astype(np.float32)
     with threadpool_limits(limits=threads):
         dense = _best(lambda: _correlate_all(values, atoms), 2)
@@ -88,14 +88,13 @@ def _sweep(values: np.ndarray, sweeps: int, threads: int, say: Callable[[str], N
         "seconds": seconds,
         "dense_seconds": dense,
         "to_dense": seconds / dense,
-        "peak_bytes": peak_memory(),
+        "peak_bytes": peak,
     }
 
 
-def _step(values: np.ndarray, steps: int, threads: int, say: Callable[[str], None]) -> dict[str, Any]:
+def _step(values: np.ndarray, steps: int, threads: int) -> dict[str, Any]:
     from kruskal.estimators.deep_generative import DGDN
 
-    say(f"images: training of DGDN on {len(values):,} images in minibatches of {_BATCH}")
     clock = Clock()
     labels = np.arange(len(values)) % 10
     n_atoms, sizes = zip(*_LAYERS)

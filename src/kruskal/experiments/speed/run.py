@@ -9,7 +9,6 @@ from typing import Any
 from kruskal.data import atomic_path
 from kruskal.experiments.speed.goals import goals
 from kruskal.experiments.speed.growth import growth
-from kruskal.experiments.speed.images import images
 from kruskal.experiments.speed.machine import machine
 from kruskal.experiments.speed.peers import peers
 from kruskal.experiments.speed.phases import phases
@@ -47,7 +46,7 @@ def run(
         "phases": lambda: phases(plan, thread_counts, say),
         "quality": lambda: _quality(plan, most, say),
         "growth": lambda: growth(plan, thread_counts, say),
-        "images": lambda: images(plan, most, say),
+        "images": lambda: _images(plan, most, say),
         "peers": lambda: peers(plan, most, say),
     }
     for name in ("machine", *(name for name in SECTIONS if name in only)):
@@ -60,8 +59,21 @@ def run(
 
 def _quality(plan: Plan, threads: int, say: Callable[[str], None]) -> dict[str, Any]:
     say(f"quality: {plan.quality_sweeps} sweeps with a fifth of the entries, {threads} threads")
+    return _alone("quality", {"plan": asdict(plan), "keep": KEEPS["masked"], "threads": threads})
+
+
+def _images(plan: Plan, threads: int, say: Callable[[str], None]) -> dict[str, Any]:
+    say(
+        f"images: {plan.image_sweeps} sweeps of CKFA over {plan.n_images:,} images, and training of DGDN on "
+        f"{plan.n_trained:,}"
+    )
+    return _alone("images", {"plan": asdict(plan), "threads": threads})
+
+
+def _alone(task: str, request: dict[str, Any]) -> dict[str, Any]:
+    """In a process of its own, whose peak memory is that of the task."""
     try:
-        return call("quality", {"plan": asdict(plan), "keep": KEEPS["masked"], "threads": threads})
+        return call(task, request)
     except WorkerFailed as error:
         return {"failed": str(error)}
 

@@ -182,6 +182,9 @@ def _growth(console: Console, measured: dict[str, Any]) -> None:
 
 
 def _images(console: Console, measured: dict[str, Any]) -> None:
+    if "failed" in measured:
+        console.print(f"images were not measured: {measured['failed']}")
+        return
     sweep, step, threads = measured["sweep"], measured["step"], measured["threads"]
     plural = "thread" if threads == 1 else "threads"
     console.print(

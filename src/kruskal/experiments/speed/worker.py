@@ -122,7 +122,14 @@ def quality(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-TASKS = {"growth": growth, "quality": quality}
+def images(request: dict[str, Any]) -> dict[str, Any]:
+    """Whole images beside dense convolutions; the request holds the plan and threads."""
+    from kruskal.experiments.speed.images import images as measure
+
+    return measure(Plan(**request["plan"]), request["threads"])
+
+
+TASKS = {"growth": growth, "quality": quality, "images": images}
 
 
 if __name__ == "__main__":
