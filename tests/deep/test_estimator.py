@@ -208,6 +208,7 @@ def test_bad_options(options, message):
     [
         (np.zeros((4, 144)), [0, 1, 0, 1], "X has shape"),
         (np.full((4, 12, 12), np.nan), [0, 1, 0, 1], "NaN or infinity"),
+        (np.full((4, 12, 12), 1e39), [0, 1, 0, 1], "values as large as 1e+39".replace("+", r"\+")),
         (np.full((4, 12, 12), "a"), [0, 1, 0, 1], "expected real numbers"),
         (np.zeros((4, 12, 12)), [0, 1, 0], "y has shape"),
         (np.zeros((4, 12, 12)), [1, 1, -1, 1], "one class only"),
