@@ -73,7 +73,7 @@ def check_images(X: Any, image_shape: Sequence[int] | None, name: str = "X") -> 
                 f"{name} has {bad} entries that are NaN or infinity, expected finite numbers only"
             )
         largest = float(np.abs(array).max())
-        if largest > np.finfo(np.float32).max:
+        if largest > float(np.finfo(np.float32).max):
             raise InputError(f"{name} holds values as large as {largest:.3g}, expected numbers below 3e38")
         values = array.astype(np.float32)
     shape = (*array.shape[1:3], 1 if grey else array.shape[3])
