@@ -115,8 +115,16 @@ def test_a_bug_is_not_hidden(monkeypatch):
         main(["info", "x.npy"])
 
 
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C as on a terminal: a shell that starts a program in the background makes it ignore that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("name, status", [("SIGINT", 130), ("SIGTERM", 143)])
-def test_an_interrupt_that_the_compiler_swallows(monkeypatch, capsys, name, status):
+def test_an_interrupt_that_the_compiler_swallows(monkeypatch, capsys, ctrl_c, name, status):
     """The interrupt is lost in a callback, and the compilation fails with an error of its own."""
     import kruskal.cli.app
     from kruskal.cli.errors import terminable
