@@ -188,7 +188,9 @@ def test_what_contradicts_the_dictionary(half, options, sentence):
 def test_what_agrees_with_the_dictionary_may_be_said(half):
     learned, truth, mask = half
     options = {"patch_shape": [6, 6], "n_atoms": 48, "rank": learned.rank, "model": "kfa"}
-    kruskal.inpaint(truth, mask, dictionary=learned, sweeps=2, threads=1, **options)
+    run = {"dictionary": learned, "sweeps": 2, "threads": 1}
+    said, silent = kruskal.inpaint(truth, mask, **run, **options), kruskal.inpaint(truth, mask, **run)
+    np.testing.assert_array_equal(said.mean, silent.mean)
 
 
 @pytest.mark.parametrize("shape", [(64, 5), (20, 20, 3)])

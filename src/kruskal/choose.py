@@ -26,9 +26,8 @@ _FEWEST, _MOST = 200, 20_000  # hidden entries
 _SWEEPS, _BURN_IN = 24, 12
 _WORK = 3_000_000  # entries over all items of a pilot run
 _SURE = 2.5  # standard errors
-_WORTH = (
-    0.98  # of the error of the first candidate: what is less than that is not worth a change of the rules
-)
+# of the error of the first candidate: what gains less is not worth a change of the rules
+_WORTH = 0.98
 _RANKS = (2, 4)
 _SPARSITIES = (0.125, 2.0)
 
@@ -125,9 +124,8 @@ def choose(
         began = time.perf_counter()
         try:
             settings = _short(resolve, whole, values.shape, options)
-        except (
-            InputError
-        ):  # what the user gave does not fit this candidate, such as a stride wider than a patch
+        except InputError:
+            # what the user gave does not fit this candidate, such as a stride wider than a patch
             continue
         estimate = restore(values, observed & ~hidden, settings)
         errors = np.abs(estimate[hidden] - values[hidden].astype(np.float64))

@@ -10,6 +10,7 @@ import numpy as np
 
 from kruskal.experiments.caltech101_features import (
     FIT,
+    SIDE,
     feature_cells,
     feature_rows,
     run_features,
@@ -24,7 +25,6 @@ from kruskal.experiments.notes import run_notes
 from kruskal.experiments.tables import Score, Table, over_seeds, score_of
 
 SPLITS = 3
-SIDE = 64
 
 
 class Row(NamedTuple):
@@ -61,7 +61,7 @@ ROWS = {
     "kruskal-dgdn-r4": Row("Kruskal DGDN, R = 4", {"atoms": "kruskal", "rank": 4, **WHOLE}),
     "dgdn-on-ckfa": Row("DGDN, layer 3 on CKFA", TOP, below=BELOW),
 }
-"""All settings were chosen in split 1 with 10 of the 15 training pictures of each class, on the other 5."""
+"""Settings were chosen as those of `kruskal.experiments.caltech101_features`."""
 QUICK = ("ckfa-train15-seed1", "kruskal-dgdn-r1-train15-seed1")
 
 

@@ -35,7 +35,7 @@ FIT: dict[str, Any] = {
 BLOCKS = [3, 2, 1]
 """Maps of layers 1 to 3 are pooled once more by such blocks: 5x5, 3x3 and 4x4 places are left."""
 SVM = {"C": 0.03, "method": "stochastic", "tol": 1e-3, "max_passes": 30}
-"""All settings were chosen in split 1 with 10 of the 15 training pictures of each class, on the other 5."""
+"""Settings were chosen in split 1 from a few tries: 10 training pictures of a class, seen on the other 5."""
 _AT_ONCE = 256
 
 

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from kruskal.gibbs.lanes import set_rows
-from kruskal.gibbs.scan import BITS_TO_LOG, LOG_OFFSET, SCALE_31
+from kruskal.gibbs.scan import BITS_TO_LOG, LOG_OFFSET, float_uniforms
 from kruskal.gibbs.vectors import LANES
 from kruskal.kernel import kernel
 
@@ -77,9 +77,7 @@ def set_bars(energy, level, gamma_s, gamma_eps, ratio, ratio_bits, base, slope):
 @kernel
 def raise_bars(words, row, uniforms, bits, base, slope, bar):
     """The bars of a sweep, from a lower bound of log u."""
-    at = np.uint64(row)
-    for k in range(base.shape[0]):
-        uniforms[k] = np.float32(np.int32(words[at, k] >> np.uint32(1))) * SCALE_31
+    float_uniforms(words, row, uniforms)
     for k in range(base.shape[0]):
         bar[k] = base[k] + slope[k] * (np.float32(bits[k]) * BITS_TO_LOG - LOG_OFFSET)
 

@@ -12,10 +12,8 @@ from kruskal.restore import inpaint
 
 _TRUE_RANK = 10
 _KEEP = 0.1
-_SHORT, _LONG = (
-    2,
-    8,
-)  # sweeps; what lies between them is timed, without the start
+# sweeps; what lies between them is timed, without the start
+_SHORT, _LONG = 2, 8
 
 
 def decomposition(plan: Plan, threads: int, say: Callable[[str], None]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from kruskal.data import datasets
 from kruskal.engines.progress import Silent
 from kruskal.errors import InputError
-from kruskal.experiments.speed.measure import peak_memory
+from kruskal.experiments.speed.measure import best_of, peak_memory
 from kruskal.experiments.speed.plan import DAMAGE_SEED, ENGINE_SEED, Plan
 from kruskal.experiments.speed.problems import Source
 
@@ -80,7 +80,7 @@ def _sweep(values: np.ndarray, sweeps: int, threads: int) -> dict[str, Any]:
     peak = peak_memory()
     atoms = np.random.default_rng(ENGINE_SEED).standard_normal((_ATOM**2, _ATOMS)).astype(np.float32)
     with threadpool_limits(limits=threads):
-        dense = _best(lambda: _correlate_all(values, atoms), 2)
+        dense = best_of(lambda: _correlate_all(values, atoms), 2)
     seconds = clock.seconds_of_one(3)
     return {
         "n_images": len(values),
@@ -103,7 +103,7 @@ def _step(values: np.ndarray, steps: int, threads: int) -> dict[str, Any]:
         generative=_GENERATIVE, seed=ENGINE_SEED, threads=threads, progress=clock,
     ).fit(values, labels)  # fmt: skip
     with threadpool_limits(limits=threads):
-        dense = _best(_two_convolutions(values[:_BATCH]), _ROUNDS)
+        dense = best_of(_two_convolutions(values[:_BATCH]), _ROUNDS)
     seconds = clock.seconds_of_one(_ROUNDS)
     return {"batch": _BATCH, "seconds": seconds, "dense_seconds": dense, "to_dense": seconds / dense}
 
@@ -148,12 +148,3 @@ def _scatter(patches: np.ndarray, shape: tuple[int, ...], size: int) -> np.ndarr
         for y in range(size):
             total[:, x : x + inner[0], y : y + inner[1]] += patches[:, :, :, x, y]
     return total
-
-
-def _best(run: Callable[[], None], rounds: int) -> float:
-    taken = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        run()
-        taken.append(time.perf_counter() - began)
-    return min(taken)

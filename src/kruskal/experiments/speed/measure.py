@@ -160,12 +160,17 @@ class Product:
         np.matmul(self._data[part], self._atoms, out=self._result[part])
 
     def _best_of(self, function: Callable[[], object]) -> float:
-        best = np.inf
-        for _ in range(_CALLS):
-            began = time.perf_counter()
-            function()
-            best = min(best, time.perf_counter() - began)
-        return best * self.scale
+        return best_of(function, _CALLS) * self.scale
+
+
+def best_of(function: Callable[[], object], rounds: int) -> float:
+    """Seconds of the fastest of several calls."""
+    best = np.inf
+    for _ in range(rounds):
+        began = time.perf_counter()
+        function()
+        best = min(best, time.perf_counter() - began)
+    return best
 
 
 def local_memory(shards: list[Shard]) -> dict[str, Any]:

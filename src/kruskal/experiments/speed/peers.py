@@ -50,12 +50,8 @@ def peers(plan: Plan, threads: int, say: Callable[[str], None]) -> dict[str, Any
         else:
             try:
                 result[name] = task()
-            except (
-                ImportError,
-                OSError,
-                AttributeError,
-                RuntimeError,
-            ) as error:  # a peer's library is broken
+            except (ImportError, OSError, AttributeError, RuntimeError) as error:
+                # the peer's own library is broken
                 result[name] = {"skipped": f"{name} is installed but failed ({type(error).__name__})."}
     return result
 
