@@ -17,9 +17,9 @@ def balanced(parts: list):
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("n_shards", [1, 2, 3, 6, 7, 16])
 def test_total_adds_in_the_order_of_the_shards(n_shards, threads):
-    def visit(shard: int) -> int:
+    def visit(shard: int, found: int | None) -> int | tuple:
         time.sleep(0.001 * (shard * 7 % 3))  # done in another order than begun
-        return shard
+        return shard if found is None else (found, shard)
 
     with Threads(list(range(n_shards)), threads) as engine:
         for _ in range(3):

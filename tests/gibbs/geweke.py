@@ -297,7 +297,7 @@ class InBatches(Whole):
             sums = added(sums, Sums(self.engine.region_sizes, observed, counts, code_squares, 0.0))
             squares += data_squares(shard)
             if self.items.complete:
-                for total, part in zip(memory.pairs, complete_statistics(shard, N_ATOMS)):
+                for total, part in zip(memory.pairs, complete_statistics(shard, n_atoms=N_ATOMS)):
                     total += part
             else:
                 self.engine.fold(partial(add_pairs, statistics=memory.pairs, sign=1.0), PARTS)

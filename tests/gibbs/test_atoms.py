@@ -1,6 +1,7 @@
 """The atom draws: statistics and kernels equal their plain twins, whatever the blocks and the shards."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from kruskal.gibbs.atoms import AtomNoise, AtomOptions, draw_atoms_block, draw_atoms_complete
 from kruskal.gibbs.codes import draw_codes
 from kruskal.gibbs.statistics import (
+    BlockStatistics,
+    add_blocks,
     block_size,
     block_statistics,
     complete_statistics,
@@ -69,14 +72,25 @@ def twin_of(world: World, noise: AtomNoise, options: AtomOptions) -> World:
     return draw_all_atoms(world, entries, noise.weights, options.blocked, options.fixed_weights)
 
 
+def visit_all(shards, first: int, size: int, previous: int, change: np.ndarray) -> BlockStatistics:
+    """The statistics of a block over all shards: one after the other for the first two, then added."""
+    visit = partial(block_statistics, first=first, size=size, previous=previous, change=change)
+    found = None
+    for shard in shards[:2]:
+        found = visit(shard, found)
+    for shard in shards[2:]:
+        found = add_blocks(found, visit(shard))
+    return found
+
+
 def sweep_blocks(world: World, shards, size: int, noise: AtomNoise, options: AtomOptions):
     """A sweep over the atoms of masked data in blocks of ``size``, as the model does it."""
     shards, state = copy.deepcopy(shards), atom_state(world)
     change = np.zeros((0, world.n_entries))
     for first in range(0, world.n_atoms, size):
         width = min(size, world.n_atoms - first)
-        parts = [block_statistics(shard, first, width, first - size, change) for shard in shards]
-        change = draw_atoms_block(state, first, sum_in_order(parts), world.noise_precision, noise, options)
+        block = visit_all(shards, first, width, first - size, change)
+        change = draw_atoms_block(state, first, block, world.noise_precision, noise, options)
     return state
 
 
@@ -96,7 +110,7 @@ def test_statistics_of_complete_data():
     """C = W W^T and B = W X^T, summed over shards."""
     shards, world = drawn_world(many_items_world(0, masked=False))
     assert len(shards) == 3
-    total = sum_in_order([complete_statistics(shard, world.n_atoms) for shard in shards])
+    total = sum_in_order([complete_statistics(shard, n_atoms=world.n_atoms) for shard in shards])
     np.testing.assert_allclose(total.code_products, world.codes.T @ world.codes, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(total.data_products, world.codes.T @ world.values, rtol=1e-9, atol=1e-9)
 
@@ -109,8 +123,7 @@ def test_statistics_of_masked_data(size):
     nothing = np.zeros((size, world.n_entries))
     for first in range(0, world.n_atoms, size):
         width = min(size, world.n_atoms - first)
-        parts = [block_statistics(shard, first, width, first - size, nothing) for shard in shards]
-        total = sum_in_order(parts)
+        total = visit_all(shards, first, width, first - size, nothing)
         block = world.codes[:, first : first + width]
         np.testing.assert_allclose(total.squares, (block**2).T @ world.observed, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(total.correlations, block.T @ rest, rtol=1e-9, atol=1e-9)
@@ -125,8 +138,7 @@ def test_statistics_of_masked_data(size):
 def test_statistics_give_the_terms_of_the_conditional():
     """gamma (sum w h + sum w^2 d) and gamma sum w^2 are p and q of (1.2) and (1.1)."""
     shards, world = drawn_world(many_items_world(2, masked=True, n_items=40))
-    parts = [block_statistics(shard, 0, world.n_atoms, 0, np.zeros((0, world.n_entries))) for shard in shards]
-    total = sum_in_order(parts)
+    total = visit_all(shards, 0, world.n_atoms, 0, np.zeros((0, world.n_entries)))
     for k in range(world.n_atoms):
         q, p = ref.atom_terms(world, k)
         gamma = world.noise_precision
@@ -154,7 +166,7 @@ def test_gaussian_atoms_equal_the_twin(case, make):
         state = sweep_blocks(world, shards, 2, noise, AtomOptions())
     else:
         state = atom_state(world)
-        statistics = complete_statistics(shards[0], world.n_atoms)
+        statistics = complete_statistics(shards[0], n_atoms=world.n_atoms)
         draw_atoms_complete(state, statistics, world.noise_precision, noise, AtomOptions())
     assert_same_atoms(state, expected)
 
@@ -170,7 +182,7 @@ def test_kruskal_atoms_equal_the_twin(case, make, way):
         state = sweep_blocks(world, shards, 2, noise, options)
     else:
         state = atom_state(world)
-        statistics = complete_statistics(shards[0], world.n_atoms)
+        statistics = complete_statistics(shards[0], n_atoms=world.n_atoms)
         draw_atoms_complete(state, statistics, world.noise_precision, noise, options)
     assert_same_atoms(state, expected)
     if way == "fixed":
@@ -197,7 +209,7 @@ def test_a_mask_that_is_all_true_draws_the_same_atoms(rank, way):
     np.testing.assert_allclose(same.codes, world.codes, rtol=1e-8, atol=1e-8)
     noise, options = atom_noise(world), WAYS[way]
     state = atom_state(world)
-    statistics = sum_in_order([complete_statistics(shard, world.n_atoms) for shard in shards])
+    statistics = sum_in_order([complete_statistics(shard, n_atoms=world.n_atoms) for shard in shards])
     draw_atoms_complete(state, statistics, world.noise_precision, noise, options)
     other = sweep_blocks(world, masked_shards, 4, noise, options)
     np.testing.assert_allclose(other.dictionary, state.dictionary, rtol=1e-8, atol=1e-8)
@@ -215,7 +227,7 @@ def test_an_atom_without_users_is_a_draw_from_its_prior(rank, masked):
         state = sweep_blocks(world, shards, 4, noise, AtomOptions())
     else:
         state = atom_state(world)
-        statistics = sum_in_order([complete_statistics(shard, world.n_atoms) for shard in shards])
+        statistics = sum_in_order([complete_statistics(shard, n_atoms=world.n_atoms) for shard in shards])
         draw_atoms_complete(state, statistics, world.noise_precision, noise, AtomOptions())
     if rank == 0:
         expected = noise.entries[4] / np.sqrt(world.n_entries)
@@ -238,10 +250,10 @@ def test_shrinkage_beyond_the_range_of_floats_is_harmless(masked, way):
     state = state._replace(log_precision=log_precision)
     if masked:
         change = np.zeros((0, world.n_entries))
-        block = sum_in_order([block_statistics(s, 0, world.n_atoms, 0, change) for s in shards])
+        block = visit_all(shards, 0, world.n_atoms, 0, change)
         draw_atoms_block(state, 0, block, world.noise_precision, noise, WAYS[way])
     else:
-        statistics = sum_in_order([complete_statistics(shard, world.n_atoms) for shard in shards])
+        statistics = sum_in_order([complete_statistics(shard, n_atoms=world.n_atoms) for shard in shards])
         draw_atoms_complete(state, statistics, world.noise_precision, noise, WAYS[way])
     assert all(np.isfinite(array).all() for array in state)
     assert np.abs(state.weights[:, 2:]).max() < 1e-80

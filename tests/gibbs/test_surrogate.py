@@ -22,8 +22,9 @@ from kruskal.gibbs.pair_sums import (
     pair_row,
     residual_squares,
 )
-from kruskal.gibbs.statistics import AtomTerms, block_statistics, complete_statistics, sum_in_order
+from kruskal.gibbs.statistics import AtomTerms, complete_statistics, sum_in_order
 from kruskal.gibbs.surrogate import Filtered, Incremental, Sums, present_sums, present_terms
+from tests.gibbs.test_atoms import visit_all
 from tests.gibbs.worlds import Case, atom_state, codes_of, dense_codes, make_shards, make_strong_world
 
 MASKED = Case((3, 2), 2, 3, True)
@@ -81,7 +82,7 @@ def test_residuals_from_sums(case):
     if case.masked:
         statistics = pairs_of(shards)
     else:
-        statistics = sum_in_order([complete_statistics(shard, 3) for shard in shards])
+        statistics = sum_in_order([complete_statistics(shard, n_atoms=3) for shard in shards])
     rest = (world.values - world.codes @ atoms)[world.observed]
     assert residual_squares(atoms, statistics, squares) == pytest.approx((rest**2).sum(), rel=1e-12)
     assert residual_squares(np.zeros_like(atoms), statistics, 0.0) == 0.0
@@ -106,14 +107,14 @@ def test_three_forms_draw_the_same_atoms(rank):
         blocks, pairs = atom_state(world), atom_state(world)
         for shard in shards:
             shard.residual[:] = (world.values - world.codes @ world.atoms)[world.observed]
-        block = sum_in_order([block_statistics(shard, 0, 3, 0, np.zeros((0, 6))) for shard in shards])
+        block = visit_all(shards, 0, 3, 0, np.zeros((0, 6)))
         draw_atoms_block(blocks, 0, block, world.noise_precision, noise, options)
         draw_atoms_pairs(pairs, pairs_of(shards), world.noise_precision, noise, options)
         np.testing.assert_allclose(pairs.dictionary, blocks.dictionary, rtol=1e-10)
         assert np.abs(pairs.dictionary - world.atoms).min() > 0
         if not case.masked:
             complete = atom_state(world)
-            statistics = sum_in_order([complete_statistics(shard, 3) for shard in make_shards(world)])
+            statistics = sum_in_order([complete_statistics(shard, n_atoms=3) for shard in make_shards(world)])
             draw_atoms_complete(complete, statistics, world.noise_precision, noise, options)
             np.testing.assert_allclose(pairs.dictionary, complete.dictionary, rtol=1e-10)
 
@@ -151,10 +152,10 @@ def test_terms_of_other_items_count_as_items(masked):
     states = [atom_state(world), atom_state(world)]
     for state, shard, terms in zip(states, (halves[0], halves[2]), (past, None)):
         if masked:
-            block = block_statistics(shard, 0, 1, 0, zero)
+            block = visit_all([shard], 0, 1, 0, zero)
             draw_atoms_block(state, 0, block, world.noise_precision, noise, options, terms)
         else:
-            statistics = complete_statistics(shard, 1)
+            statistics = complete_statistics(shard, n_atoms=1)
             draw_atoms_complete(state, statistics, world.noise_precision, noise, options, terms)
     np.testing.assert_allclose(states[0].dictionary, states[1].dictionary, rtol=1e-10)
 
@@ -165,7 +166,7 @@ def test_past_terms_with_gaps_under_complete_items():
     noise, options = noise_of(world), AtomOptions()
     past = AtomTerms.zero(3, 6)
     past.quadratic[:] = np.arange(18).reshape(3, 6)
-    statistics = sum_in_order([complete_statistics(shard, 3) for shard in make_shards(world)])
+    statistics = sum_in_order([complete_statistics(shard, n_atoms=3) for shard in make_shards(world)])
     state, twin = atom_state(world), atom_state(world)
     draw_atoms_complete(state, statistics, world.noise_precision, noise, options, past)
     pairs = pairs_of(make_shards(world, keep_mask=True))

@@ -46,17 +46,22 @@ class Threads(Generic[S]):
         """``function`` of every shard, in the order of the shards."""
         return self._share(lambda i: function(self.shards[i]), self.n_shards)
 
-    def total(self, function: Callable[[S], T], add: Callable[[T, T], T]) -> T:
-        """The sum of ``function`` over all shards, added in pairs by the threads.
+    def total(self, visit: Callable[[S, T | None], T], add: Callable[[T, T], T]) -> T:
+        """The sum over all shards of what ``visit(shard, None)`` finds, added in pairs by the threads.
 
-        Shards 0 and 1, 2 and 3, and so on, then these sums in pairs, up to one: the order of the additions
-        depends on the number of shards alone. The thread that is done with the second of a pair adds the two.
+        ``visit(shard, found)`` adds to what was found before: so are shards 0 and 1, 2 and 3, and so on
+        visited, as fewer sums have then to be added. These are added in pairs, up to one, by the thread that
+        is done with the second of a pair: the order of the additions depends on the number of shards alone.
         """
+        couples = [self.shards[i : i + 2] for i in range(0, self.n_shards, 2)]
         waiting: dict[tuple[int, int], T] = {}
         lock = Lock()
 
-        def visit(i: int) -> list[T]:
-            result, place, level, n_places = function(self.shards[i]), i, 0, self.n_shards
+        def visit_couple(i: int) -> list[T]:
+            result = visit(couples[i][0], None)
+            for shard in couples[i][1:]:
+                result = visit(shard, result)
+            place, level, n_places = i, 0, len(couples)
             while n_places > 1:
                 partner = place ^ 1
                 if partner < n_places:
@@ -69,7 +74,7 @@ class Threads(Generic[S]):
                 place, level, n_places = place // 2, level + 1, (n_places + 1) // 2
             return [result]
 
-        (result,) = (part for found in self._share(visit, self.n_shards) for part in found)
+        (result,) = (part for found in self._share(visit_couple, len(couples)) for part in found)
         return result
 
     def fold(self, function: Callable[[S, int], None], n_parts: int) -> None:

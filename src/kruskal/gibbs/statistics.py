@@ -64,10 +64,12 @@ class AtomTerms(NamedTuple):
         return cls(np.zeros((n_atoms, n_entries)), np.zeros((n_atoms, n_entries)))
 
 
-def complete_statistics(shard: Shard, n_atoms: int) -> CompleteStatistics:
-    """C and B of one shard of complete data."""
+def complete_statistics(
+    shard: Shard, found: CompleteStatistics | None = None, *, n_atoms: int
+) -> CompleteStatistics:
+    """C and B of one shard of complete data, added to what was ``found`` in others."""
     items = shard.items
-    result = CompleteStatistics.zero(n_atoms, len(items.offset))
+    result = CompleteStatistics.zero(n_atoms, len(items.offset)) if found is None else found
     _complete(items.flat, items.origin, items.offset, *shard.codes, *result)
     return result
 
@@ -103,9 +105,10 @@ def block_size(n_atoms: int, n_shards: int, n_codes: int, observed_share: float)
 
 
 def block_statistics(
-    shard: Shard, first: int, size: int, previous: int, change: np.ndarray
-) -> BlockStatistics:
-    """Statistics of one block of atoms of one masked shard.
+    shard: Shard, found: BlockStatistics | None = None, *, first: int, size: int, previous: int,
+    change: np.ndarray,
+) -> BlockStatistics:  # fmt: skip
+    """Statistics of one block of atoms of one masked shard, added to what was ``found`` in others.
 
     Parameters
     ----------
@@ -117,16 +120,22 @@ def block_statistics(
         shard.cursor = shard.codes.start[:-1].copy()
     n_entries = len(shard.items.offset)
     # not zeros: these would be written by one thread at a time
-    result = BlockStatistics(
+    result = found or BlockStatistics(
         np.empty((size, n_entries)),
         np.empty((size, n_entries)),
         np.empty((size * (size - 1) // 2, n_entries)),
     )
     _block(
         shard.entry_start, shard.entry, shard.residual, *shard.codes, first, previous, change, shard.cursor,
-        *result,
+        found is None, *result,
     )  # fmt: skip
     return result
+
+
+def add_blocks(one: BlockStatistics, other: BlockStatistics) -> BlockStatistics:
+    """The sum of both; the arrays of ``one`` are used up."""
+    _add_blocks(*one, *other)
+    return one
 
 
 @kernel
@@ -137,14 +146,15 @@ def pair_index(k, other, size):
 
 @kernel
 def _block(
-    entry_start, entry, residual, start, atom, value, first, previous, change, cursor,
+    entry_start, entry, residual, start, atom, value, first, previous, change, cursor, fresh,
     squares, correlations, products,
 ):  # fmt: skip
     size = squares.shape[0]
     stop = first + size
-    squares[:] = 0.0
-    correlations[:] = 0.0
-    products[:] = 0.0
+    if fresh:
+        squares[:] = 0.0
+        correlations[:] = 0.0
+        products[:] = 0.0
     for n in range(start.shape[0] - 1):
         end = start[n + 1]
         c = cursor[n]
@@ -172,6 +182,14 @@ def _block(
                     products[pair, entry[begin + np.uint64(j)]] += both
                 other += 1
             c += 1
+
+
+@kernel
+def _add_blocks(squares, correlations, products, more_squares, more_correlations, more_products):
+    """In one call, so that the threads ask for the interpreter lock once instead of three times."""
+    squares += more_squares
+    correlations += more_correlations
+    products += more_products
 
 
 def sum_of_two(one, other):

@@ -2,7 +2,7 @@
 
 Local state lives in the shards of an engine, global state is one small NamedTuple. A sweep is
 
-    codes of every item, then its slabs  ->  usage, precisions  ->  atoms  ->  what governs the atoms
+    what governs the atoms; codes of every item, then its slabs  ->  usage, precisions  ->  atoms
 
 and everything that touches items goes through the engine (``map``, ``total``): what shards return is summed
 in an order that depends on the number of shards alone. A model knows what is drawn, never where the data
@@ -84,7 +84,10 @@ class FactorModel(ABC):
         """
         if rest is None:
             rest = Rest.nothing(len(engine.region_sizes), *state.dictionary.shape)
+        # the codes need the atoms, not what governs them, so that is drawn while the threads are at the codes
+        governed = engine.beside(partial(self.govern, state, seed, number))
         drawn, codes = self.draw_codes(state, engine, seed, number)
+        state = governed()
         # the usage needs no more than z, so it is drawn while the threads are at the slabs
         sums = added(Sums(engine.region_sizes, engine.n_observed, *drawn), rest.sums)
         usage = engine.beside(partial(self.draw_usage, state, sums, seed, number))
@@ -93,13 +96,15 @@ class FactorModel(ABC):
         own = Sums(engine.region_sizes, engine.n_observed, *drawn)
         state = self.draw_precisions(state, added(own, rest.sums), seed, number)
         state = with_usage(state, usage())
-        if not self.fixed_atoms:
-            if with_atoms:
-                state = self.draw_atoms(state, drawn, engine, seed, number, rest)
-            state = self.draw_atom_prior(state, seed, number)
+        if with_atoms and not self.fixed_atoms:
+            state = self.draw_atoms(state, drawn, engine, seed, number, rest)
         counts = drawn.counts.sum(axis=0)
         active = float(counts.sum()) / engine.n_items
         return state, SweepReport(counts, drawn.residual_squares, active, own, rest.pairs)
+
+    def govern(self, state: Global, seed: int, number: int) -> Global:
+        """Draw what governs the atoms, unless they are kept."""
+        return state if self.fixed_atoms else self.draw_atom_prior(state, seed, number)
 
     def draw_local(self, state: Global, engine: Engine, seed: int, number: int) -> CodeDraw:
         """The codes of every item, then its slabs."""

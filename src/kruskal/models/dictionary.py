@@ -14,6 +14,7 @@ from kruskal.gibbs.atoms import (
 )
 from kruskal.gibbs.pair_sums import PARTS, PairStatistics, add_pairs
 from kruskal.gibbs.statistics import (
+    add_blocks,
     block_size,
     block_statistics,
     complete_statistics,
@@ -56,6 +57,6 @@ def _draw_in_blocks(
     for first in range(0, n_atoms, size):
         width = min(size, n_atoms - first)
         visit = partial(block_statistics, first=first, size=width, previous=first - size, change=change)
-        block = engine.total(visit, sum_of_two)
+        block = engine.total(visit, add_blocks)
         change = draw_atoms_block(atoms, first, block, noise_precision, noise, options, rest.terms)
         change = change.astype(engine.dtype)

@@ -60,8 +60,11 @@ class Engine(Protocol):
         """``function`` of every shard, in the order of the shards."""
         ...
 
-    def total(self, function: Callable[[Shard], T], add: Callable[[T, T], T]) -> T:
-        """The sum of ``function`` over all shards, added in an order that depends on their number alone."""
+    def total(self, visit: Callable[[Shard, T | None], T], add: Callable[[T, T], T]) -> T:
+        """The sum over all shards of what ``visit`` finds, in an order that depends on their number alone.
+
+        ``visit`` is given a shard and None, or what was found so far, which it adds to.
+        """
         ...
 
     def fold(self, function: Callable[[Shard, int], None], n_parts: int) -> None:

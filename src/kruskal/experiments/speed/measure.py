@@ -21,12 +21,11 @@ from kruskal.gibbs.local import Shard
 from kruskal.models import Model
 from kruskal.models.base import SweepReport
 
-PHASES = ("codes", "slabs", "scalars", "atoms", "prior", "assembly")
+PHASES = ("codes", "slabs", "scalars", "atoms", "assembly")
 _METHODS = {
     "draw_codes": "codes",
     "draw_slabs": "slabs",
     "draw_atoms": "atoms",
-    "draw_atom_prior": "prior",
 }
 _MOST_ROWS = 65_536
 _CALLS = 2
@@ -39,7 +38,8 @@ class TimedChain:
 
     The model's own methods are timed from outside, so that what is measured is what a user runs: the scalars
     are what a sweep takes beyond its other draws, the assembly what `Chain.advance` takes beyond a sweep.
-    With several threads the usage is drawn beside the slabs and counts there.
+    With several threads what governs the atoms is drawn beside the codes and the usage beside the slabs, and
+    they count there.
 
     Attributes
     ----------
