@@ -30,7 +30,7 @@ def strokes(n_images, size, seed):
     return X, y
 
 
-@pytest.mark.parametrize("name, number", [("mnist", 18 + 4 * (4 * 5 + 1)), ("caltech101", 36)])
+@pytest.mark.parametrize("name, number", [("mnist", 30 + 4 * (4 * 5 + 1)), ("caltech101", 36)])
 def test_quick_cells_are_among_the_others(name, number):
     experiment = registry.get(name)
     everything = {cell.key: cell for cell in experiment.cells(False, None)}

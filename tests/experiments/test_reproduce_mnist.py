@@ -53,6 +53,7 @@ def test_every_cell_has_a_place_in_a_table(name):
     results = {}
     for place, cell in enumerate(experiment.cells(False, 1)):
         measures = ("error_top", "error_both") if "labels" in cell.options else ("error",)
+        measures = () if "unlabelled" in cell.options else measures
         found = {measure: 100.0 + place + 0.5 * i for i, measure in enumerate(measures)}
         results[cell.key] = found | {"n_dictionary_parameters": 7, "atoms": [3, 4], "parameters": 7}
     shown = {score.ours for table in experiment.tables(results) for score in table.scores()}
@@ -88,6 +89,15 @@ def test_a_run_of_each_kind(monkeypatch, tmp_path):
         results[key] = mnist.EXPERIMENT.run(cell, context(tmp_path))
         assert 0.0 <= results[key]["error"] <= 100.0
     assert "residual" in results[key] and json.dumps(results)
+    unlabelled = mnist.EXPERIMENT.run(
+        next(
+            cell
+            for cell in mnist.EXPERIMENT.cells(False, 1)
+            if cell.key == "kruskal-dgdn-r6-unlabelled-seed1"
+        ),
+        context(tmp_path),
+    )
+    assert unlabelled["residual"] > 0.0 and "error" not in unlabelled
     assert mnist.EXPERIMENT.figure(results, tmp_path).startswith(b"\x89PNG")
     cell = mnist_size.EXPERIMENT.cells(True, 1)[0]
     small = cell._replace(options=cell.options | {"size": 20})

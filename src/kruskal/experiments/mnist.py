@@ -24,10 +24,11 @@ GENERATIVE = 0.002
 
 
 class Row(NamedTuple):
-    """One row of the table: its label, and the options of `kruskal.DGDN` but for the seed."""
+    """A row of the table: label, options of `kruskal.DGDN` but for the seed, whether labels are seen."""
 
     label: str
     options: Mapping[str, Any]
+    labels: bool = True
 
 
 LARGE = {"epochs": 20, "cells": "drawn", "sharpness": 1.0, "dropout": 0.5}
@@ -39,10 +40,19 @@ MODELS = {
     "kruskal-dgdn-r1": Row("Kruskal DGDN, R = 1", {"atoms": "kruskal", "rank": 1, **SMALL}),
     "kruskal-dgdn-r8": Row("Kruskal DGDN, R = 8", {"atoms": "kruskal", "rank": 8, **LARGE}),
 }
-ROWS = MODELS | {
-    f"{name}-generative": Row(f"{row.label}, generative", {**row.options, "generative": GENERATIVE})
-    for name, row in MODELS.items()
-}
+QUARTER = {"kruskal-dgdn-r6": Row("Kruskal DGDN, R = 6", {"atoms": "kruskal", "rank": 6, **LARGE})}
+"""A quarter of the numbers of free atoms."""
+ROWS = (
+    MODELS
+    | {
+        f"{name}-generative": Row(f"{row.label}, generative", {**row.options, "generative": GENERATIVE})
+        for name, row in MODELS.items()
+    }
+    | {
+        f"{name}-unlabelled": Row(f"{row.label}, no labels", {**row.options, "generative": GENERATIVE}, False)
+        for name, row in (MODELS | QUARTER).items()
+    }
+)
 QUICK = ("kruskal-dgdn-r1",)
 
 
@@ -59,7 +69,10 @@ class Mnist:
         n_seeds = seeds or (1 if quick else SEEDS)
         names = QUICK if quick else tuple(ROWS)
         supervised = [
-            Cell(f"{name}-seed{seed}", {"model": dict(ROWS[name].options), "seed": seed})
+            Cell(
+                f"{name}-seed{seed}",
+                {"model": dict(ROWS[name].options), "seed": seed, **_no_labels(ROWS[name])},
+            )
             for seed in range(1, n_seeds + 1)
             for name in names
         ]
@@ -70,8 +83,9 @@ class Mnist:
         if "labels" in cell.options:
             return run_features(cell, context)
         data = context.load("mnist")
+        labels = None if "unlabelled" in cell.options else data.train_labels
         model, found = train_and_test(
-            data.train_images, data.train_labels, data.test_images, data.test_labels, cell.options, context
+            data.train_images, labels, data.test_images, data.test_labels, cell.options, context
         )
         if model.generative:
             keep_arrays(context.folder, cell.key, **pictures_of(model, data.test_images))
@@ -119,9 +133,14 @@ class Mnist:
 EXPERIMENT: Experiment = Mnist()
 
 
+def _no_labels(row: Row) -> dict[str, bool]:
+    """What the options of a cell say of a row without labels."""
+    return {} if row.labels else {"unlabelled": True}
+
+
 def train_and_test(
     images: np.ndarray,
-    labels: np.ndarray,
+    labels: np.ndarray | None,
     test_images: np.ndarray,
     test_labels: np.ndarray,
     options: Mapping[str, Any],
@@ -133,16 +152,16 @@ def train_and_test(
     model = DGDN(
         **options["model"], seed=options["seed"], threads=context.threads, progress=context.progress
     ).fit(images, labels)
-    began = time.perf_counter()
-    wrong = model.predict(test_images) != test_labels
-    seconds = time.perf_counter() - began
     found: dict[str, Any] = {
-        "error": 100.0 * float(wrong.mean()),
-        "training_error": 100.0 * float(model.trace_["training_error"][-1]),
         "n_dictionary_parameters": model.n_dictionary_parameters_,
         "seconds": model.seconds_,
-        "test_seconds": seconds,
     }
+    if labels is not None:
+        began = time.perf_counter()
+        wrong = model.predict(test_images) != test_labels
+        found["test_seconds"] = time.perf_counter() - began
+        found["error"] = 100.0 * float(wrong.mean())
+        found["training_error"] = 100.0 * float(model.trace_["training_error"][-1])
     if model.generative:
         truth = test_images.astype(np.float32) / 255
         rest = model.reconstruct(test_images) - truth
