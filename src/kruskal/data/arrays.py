@@ -48,6 +48,13 @@ def refuse_constant(values: np.ndarray, observed: np.ndarray | None, name: str, 
         raise InputError(f"{name} {verb} constant: {entries} {seen[0]}, there is nothing to learn")
 
 
+def refuse_huge(values: np.ndarray, name: str) -> None:
+    """Complain about numbers that float32 cannot hold."""
+    largest = float(np.abs(values).max())
+    if largest > float(np.finfo(np.float32).max):
+        raise InputError(f"{name} holds values as large as {largest:.3g}, expected numbers below 3e38")
+
+
 def number_dtype(dtype: Any, name: str) -> np.dtype:
     """Return `dtype` as a native integer or float dtype, or complain."""
     try:
