@@ -131,7 +131,7 @@ def test_bad_images_are_named(fitted):
     for bad, words in (
         (np.zeros((4, 4)), "X has shape"),
         (np.zeros((3, 5, 5), complex), "dtype"),
-        (np.zeros((3, 3, 3)), "do not fit"),
+        (np.arange(27.0).reshape(3, 3, 3), "do not fit"),
         (np.full((2, 9, 9), np.nan), "nothing is observed"),
         (np.full((2, 9, 9), np.inf), "infinite"),
     ):
@@ -149,6 +149,20 @@ def test_bad_images_are_named(fitted):
         kruskal.CFA().transform(images)
     with pytest.raises(InputError, match="rank"):
         kruskal.CKFA(rank=0)
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, np.uint8(3)])
+def test_constant_images_are_refused(value):
+    constant = np.full((6, 10, 10), value)
+    model = kruskal.CFA(2, (3, 3), sweeps=2)
+    for fit in (model.fit, model.fit_reconstruct, model.partial_fit, kruskal.CKFA(2, (3, 3), sweeps=2).fit):
+        with pytest.raises(InputError, match=f"^X is constant: all 600 observed entries are {value}, there"):
+            fit(constant)
+    seen = np.ones(constant.shape, bool)
+    seen[0, 0, 0] = False
+    constant[0, 0, 0] += 1  # what is missing has no influence
+    with pytest.raises(InputError, match="X is constant: all 599 observed entries"):
+        model.fit(constant, seen)
 
 
 def test_batches_teach_what_a_fit_learns():

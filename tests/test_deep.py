@@ -181,8 +181,12 @@ def test_bad_images_and_files(fitted, tmp_path):
         model.transform(images, 3)
     with pytest.raises(InputError, match="not fitted"):
         kruskal.DeepCKFA().transform(images)
-    with pytest.raises(InputError, match="zero everywhere"):
-        kruskal.DeepCKFA(**SMALL).fit(np.zeros((3, 12, 12)))
+    for value in (0.0, 5.0):
+        with pytest.raises(InputError, match=f"^X is constant: all 432 observed entries are {value}"):
+            kruskal.DeepCKFA(**SMALL).fit(np.full((3, 12, 12), value))
+    some = np.concatenate([np.zeros((40, 12, 12)), np.ones((1, 12, 12))])
+    with pytest.raises(InputError, match=r"^the choice of n_training \(1\) images of X is constant: all 144"):
+        kruskal.DeepCFA(**SMALL, n_training=1).fit(some)
     path = tmp_path / "deep.npz"
     with pytest.raises(InputError, match=r"must end in \.npz"):
         model.save(tmp_path / "deep.txt")

@@ -262,6 +262,7 @@ BAD_DATA = {
     "y has fractional numbers": (X4, [0.5, 1.0, 0.5, 1.0]),
     "y has labels that are NaN": (X4, [np.nan, 1.0, 0.0, 1.0]),
     r"X has 0 feature\(s\)": (X4[:, :0], [0, 1, 0, 1]),
+    r"X holds values as large as 7e\+200, expected numbers below 3e38": (1e200 * X4, [0, 1, 0, 1]),
 }
 
 
@@ -282,3 +283,15 @@ def test_other_features_than_trained_on():
     machine = BayesianSVM().fit(X4, [0, 1, 0, 1])
     with pytest.raises(ValueError, match="X has 3 features, but BayesianSVM is expecting 2 features"):
         machine.predict(np.zeros((1, 3)))
+    with pytest.raises(InputError, match=r"X holds values as large as 1e\+200, expected numbers below 3e38"):
+        machine.predict_proba(np.full((1, 2), -1e200))
+
+
+@pytest.mark.filterwarnings("error:.*:RuntimeWarning")
+@pytest.mark.parametrize(
+    "options", [{"standardize": True}, {"method": "gibbs", "n_sweeps": 20, "burn_in": 5}]
+)
+def test_large_features_that_are_allowed(options):
+    X = 1e37 * X4
+    machine = BayesianSVM(**options).fit(X, [0, 0, 1, 1])
+    assert np.isfinite(machine.coef_).all() and np.isfinite(machine.predict_proba(X)).all()

@@ -125,6 +125,8 @@ def test_deep_models_and_their_files(tmp_path):
         assert not any("image_log_odds" in name for name in archive.files)
         older = {name: archive[name] for name in archive.files if "concentration" not in name}
     np.savez(tmp_path / "older.npz", **older)
-    assert kruskal.DeepCFA.load(tmp_path / "older.npz").layers_[1].usage == "shared"
+    layer = kruskal.DeepCFA.load(tmp_path / "older.npz").layers_[1]
+    first = layer.model_.initial(layer.state_.dictionary)
+    assert layer.usage == "shared" and layer.state_.concentration == first.concentration == 20.0
     with pytest.raises(InputError, match="usage must be one of"):
         kruskal.DeepCFA(usage="each").fit(images)

@@ -56,6 +56,17 @@ def test_bench_measures_only_some_sections(cli, tiny, refused, tmp_path):
     assert "--sections takes names among startup, phases" in refused("bench", "--sections", "phases,speed")
 
 
+def test_a_quick_run_has_the_peers_that_it_is_asked_for(cli, tiny, monkeypatch):
+    from kruskal.experiments.speed import peers
+
+    for name in ("dictionary_learning", "denoising", "decomposition"):
+        monkeypatch.setattr(peers, name, lambda *arguments: {"skipped": "it was called."})
+    answer = cli("bench", "--quick", "--threads", "1", "--sections", "peers", "--json")
+    assert answer.status == 0, answer.err
+    told = [one["skipped"] for one in json.loads(answer.out)["peers"].values()]
+    assert len(told) == 4 and all("was called" in one or "is not installed" in one for one in told)
+
+
 @pytest.mark.parametrize("text", ["0", "two", "1,1", "", "1,,2", "-1", "1.5"])
 def test_bench_refuses_bad_threads(refused, text):
     assert "--threads takes different whole numbers" in refused("bench", f"--threads={text}")

@@ -78,7 +78,7 @@ def test_npz_and_idx_files(cli, tmp_path):
             head = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
             (tmp_path / "idx").mkdir(exist_ok=True)
             (tmp_path / "idx" / name).write_bytes(gzip.compress(head + array.astype(np.uint8).tobytes()))
-    free = ("--model", "cfa", "--feature-layers", "2", "--contrast", "-q")
+    free = ("--model", "cfa", "--feature-layers", "2", "--contrast", "-q", "--usage", "by_image")
     assert cli("classify", "train", "both.npz", "-o", "1.npz", *TINY, *free).status == 0
     assert cli("classify", "train", "idx", "-o", "2.npz", *TINY, *free).status == 0
     assert (tmp_path / "1.npz").read_bytes() == (tmp_path / "2.npz").read_bytes()
@@ -89,6 +89,7 @@ def test_npz_and_idx_files(cli, tmp_path):
     assert rows("alo.csv") == rows("bot.csv") == rows("idx.csv")
     model = PictureClassifier.load(tmp_path / "1.npz")
     assert model.layers == [2] and model.contrast and model.image_shape == (10, 10, 1)
+    assert [layer.usage for layer in model.deep.layers_] == ["by_image", "by_image"]
 
 
 def test_ctrl_c_leaves_nothing(refused, folder, monkeypatch):
@@ -117,6 +118,7 @@ def test_mistakes(refused, folder, tmp_path):
         *train, "-o", "m.npz", "--atoms", "many"
     )
     assert "--atom-size takes pairs" in refused(*train, "-o", "m.npz", "--atom-size", "4,4")
+    assert "--usage" in refused(*train, "-o", "m.npz", "--usage", "own")
     assert "--feature-layers must be from 1 to 2" in refused(*train, "-o", "m.npz", "--feature-layers", "3")
     assert "more than n_train = 15" in refused(*train, "-o", "m.npz", "--per-class", "15", *TINY)
     assert "no such file or folder" in refused("classify", "train", "nowhere", "-o", "m.npz")

@@ -136,6 +136,25 @@ def test_caltech_with_labels(small_caltech, tmp_path):
     assert figure is not None and figure.startswith(PNG) and experiment.figure({}, tmp_path) is None
 
 
+def test_atoms_of_all_runs_are_told():
+    """Little-used atoms are dropped, so the splits differ in their number."""
+    experiment = registry.get("caltech101")
+    results = {
+        "ckfa-train15-seed1": {"atoms": [64, 125, 120], "parameters": 5400},
+        "ckfa-train30-seed1": {"atoms": [63, 125, 128], "parameters": 5600},
+        "ckfa-train15-seed2": {"atoms": [61, 125, 121], "parameters": 5500},
+        "dgdn-on-ckfa-train15-seed1": {"atoms": [64, 125, 256], "parameters": 9000},
+        "dgdn-on-ckfa-train15-seed2": {"atoms": [61, 124, 256], "parameters": 9000},
+    }
+    rows = {row[0]: row[1:3] for row in experiment.tables(results)[0].rows}
+    assert rows["CKFA, layer 1"] == ("61-64", None)
+    assert rows["CKFA, layer 3"] == ("61-64+125+120-128", "5,400-5,600")
+    assert rows["DGDN, layer 3 on CKFA"] == ("61-64+124-125+256", "9,000") and rows["DGDN"] == (None, None)
+    named = {f"ckfa-gibbs-n100-seed{seed}": {"atoms": [50, 198 + seed], "parameters": 7} for seed in (1, 2)}
+    table = registry.get("mnist").tables(named)[1]
+    assert ("50+199-200", "7") in [row[1:3] for row in table.rows]
+
+
 def test_training_pictures_are_no_test_pictures():
     pictures = [(None, f"class{n % 3}") for n in range(300)]
     few, many = (caltech101_pictures.split_pictures(pictures, count, 1) for count in (15, 30))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,11 @@ def bench(
         "kruskal-bench"
     ),
     quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller sizes and no other programs, about two minutes.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Smaller sizes, and other programs only if --sections names peers; about two minutes.",
+        ),
     ] = False,
     threads: Annotated[
         str | None,
@@ -58,7 +63,10 @@ def bench(
     check_others_are_kept(out, run.JSON_NAME, only, run.SECTIONS)
     console = tables.new_console()
     results: dict[str, Any] = {}
-    for section, results in run.run(plan.QUICK if quick else plan.FULL, counts, _say, only):
+    sizes = plan.QUICK if quick else plan.FULL
+    if sections is not None and "peers" in only:
+        sizes = replace(sizes, peers=True)
+    for section, results in run.run(sizes, counts, _say, only):
         run.save(out, results)
         if not print_json:
             tables.show(console, section, results)

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kruskal.cli import options
-from kruskal.cli.classify_options import Colour, Features, Model, Part, check_outputs, numbers, shapes, tell
+from kruskal.cli.classify_options import (
+    Colour,
+    Features,
+    Model,
+    Part,
+    Usage,
+    check_outputs,
+    numbers,
+    shapes,
+    tell,
+)
 from kruskal.cli.options import INPUT, MODEL, OUTPUT, RUN
 from kruskal.errors import InputError
 
@@ -72,6 +82,10 @@ def train(
     rank: Annotated[
         int, typer.Option(metavar="R", help="Terms of a Kruskal atom.", rich_help_panel=MODEL)
     ] = 1,
+    usage: Annotated[
+        Usage,
+        typer.Option(help="All pictures use the atoms alike, or each in its own way.", rich_help_panel=MODEL),
+    ] = Usage.shared,
     features: Annotated[
         Features, typer.Option(help="One pass, or Gibbs averages.", rich_help_panel=MODEL)
     ] = Features.bottom_up,
@@ -103,7 +117,7 @@ def train(
         "n_atoms": numbers(atoms, "--atoms"),
         "atom_sizes": shapes(atom_size, "--atom-size"),
         "pooling": shapes(pooling, "--pooling") if pooling.strip() else (),
-        "sweeps": sweeps, "features": features.value, "n_training": learn_from,
+        "sweeps": sweeps, "usage": usage.value, "features": features.value, "n_training": learn_from,
         "seed": seed, "threads": threads,
     }  # fmt: skip
     if model is Model.ckfa:

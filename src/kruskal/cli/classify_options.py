@@ -27,6 +27,13 @@ class Features(StrEnum):
     gibbs = "gibbs"
 
 
+class Usage(StrEnum):
+    """Whether all pictures use the atoms alike, or every one has a usage of its own."""
+
+    shared = "shared"
+    by_image = "by_image"
+
+
 class Colour(StrEnum):
     """Whether pictures are made grey or colour."""
 

@@ -40,12 +40,19 @@ def real_array(values: Any, name: str) -> np.ndarray:
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
 
 
-def refuse_constant(values: np.ndarray, observed: np.ndarray, name: str, verb: str = "is") -> None:
-    """Complain when all observed entries are the same: there is nothing to learn."""
-    seen = values[observed]
+def refuse_constant(values: np.ndarray, observed: np.ndarray | None, name: str, verb: str = "is") -> None:
+    """Complain when all observed entries (None: all entries) are the same: there is nothing to learn."""
+    seen = values.reshape(-1) if observed is None else values[observed]
     if (seen == seen[0]).all():
         entries = f"all {seen.size} observed entries are" if seen.size > 1 else "the only observed entry is"
         raise InputError(f"{name} {verb} constant: {entries} {seen[0]}, there is nothing to learn")
+
+
+def refuse_huge(values: np.ndarray, name: str) -> None:
+    """Complain about numbers that float32 cannot hold."""
+    largest = float(np.abs(values).max())
+    if largest > float(np.finfo(np.float32).max):
+        raise InputError(f"{name} holds values as large as {largest:.3g}, expected numbers below 3e38")
 
 
 def number_dtype(dtype: Any, name: str) -> np.dtype:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kruskal.data import refuse_huge
 from kruskal.errors import InputError
 from kruskal.estimators.scikit import ScikitEstimator
 
@@ -53,6 +54,7 @@ def check_features(estimator: Any, X: Any, *, fitting: bool) -> np.ndarray:
     if n_items == 0 or n_features == 0:
         what = "sample" if n_items == 0 else "feature"
         raise InputError(f"X has 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required.")
+    refuse_huge(array, "X")
     _check_names(estimator, X, fitting)
     if fitting:
         estimator.n_features_in_ = n_features

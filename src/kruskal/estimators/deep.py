@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from kruskal.data import refuse_constant
 from kruskal.engines.progress import Progress
 from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, whole_number
@@ -97,9 +98,12 @@ class DeepCFA(ScikitEstimator):
         layers = self._check()
         images = complete_images(X)
         image_shapes(images.shape[1:], layers)
+        name = "X"
         if self.n_training is not None and self.n_training < len(images):
             order = generator(self.seed, Stream.DEEP_IMAGES, 0).permutation(len(images))
             images = images[np.sort(order[: self.n_training])]
+            name = f"the choice of n_training ({self.n_training}) images of X"
+        refuse_constant(images, None, name)
         unit = root_mean_square(images, "X is zero everywhere")
         values = images.astype(np.float32) / np.float32(unit)
         models, scales = [], [unit]

@@ -22,6 +22,7 @@ from kruskal.errors import InputError
 from kruskal.estimators.convolutional import CFA
 from kruskal.estimators.deep import DeepCFA, DeepCKFA
 from kruskal.estimators.deep_layers import one_layer
+from kruskal.gibbs.usage import CONCENTRATION_PRIOR
 from kruskal.models import ConvGlobal
 
 FORMAT = "kruskal deep model"
@@ -66,7 +67,8 @@ def model_from_arrays(arrays: dict[str, np.ndarray], threads: int | None = None)
     shape = tuple(int(size) for size in arrays["image_shape"])
     layers = []
     for number, options in enumerate(model._check(), 1):
-        arrays = {f"layer{number}_concentration": np.ones(())} | arrays  # older files have no usage by image
+        # files from before usage by image have none: what a chain begins with
+        arrays = {f"layer{number}_concentration": np.array(CONCENTRATION_PRIOR.mean)} | arrays
         part = {name: arrays[f"layer{number}_{name}"] for name in (*_KEPT, *_OTHERS)}
         options = options._replace(n_atoms=len(part["dictionary"]))
         layer = one_layer(options, model.seed, threads)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kruskal.data import refuse_constant
 from kruskal.deep.completion import Beliefs
 from kruskal.deep.pictures import fit_top_prior
 from kruskal.engines.deep_features import top_weights
@@ -151,6 +152,7 @@ class DGDN(Pictures, Classifier):
         threads = check_threads(self.threads)
         images = check_images(X, self.image_shape)
         self.classes_, labels = check_partial_labels(y, len(images.values))
+        refuse_constant(np.asarray(X), None, "X")
         other = check_validation(validation, images, self.classes_, self.image_shape)
         self._fitted = fit_deep(options, images, labels, len(self.classes_), other, threads)
         self._given = images._replace(values=images.values[:0])

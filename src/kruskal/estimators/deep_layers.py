@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kruskal.data import refuse_constant
 from kruskal.engines.progress import Progress, Silent
 from kruskal.engines.threads import Threads
 from kruskal.errors import InputError, whole_number
@@ -115,6 +116,7 @@ def learn_layer(
 ) -> CFA:  # fmt: skip
     """One layer, learned from ``values`` (N, M_x, M_y, C) and pruned; ``name`` is what messages call it."""
     progress = progress or Silent()
+    refuse_constant(values, None, f"what {name} is given")
     size = "x".join(map(str, (*layer.atom_size, values.shape[3])))
     progress.note(f"{name}: {layer.n_atoms} atoms of {size} from {len(values)} images")
     began = time.perf_counter()

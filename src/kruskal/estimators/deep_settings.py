@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kruskal.data import refuse_huge
 from kruskal.deep.network import Network, build_network
 from kruskal.deep.objective import Terms
 from kruskal.deep.rmsprop import Schedule
@@ -72,9 +73,7 @@ def check_images(X: Any, image_shape: Sequence[int] | None, name: str = "X") -> 
             raise InputError(
                 f"{name} has {bad} entries that are NaN or infinity, expected finite numbers only"
             )
-        largest = float(np.abs(array).max())
-        if largest > float(np.finfo(np.float32).max):
-            raise InputError(f"{name} holds values as large as {largest:.3g}, expected numbers below 3e38")
+        refuse_huge(array, name)
         values = array.astype(np.float32)
     shape = (*array.shape[1:3], 1 if grey else array.shape[3])
     return Images(np.ascontiguousarray(values).reshape(len(array), shape[0], -1), shape, flat, grey)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.data import Scaling
+from kruskal.data import Scaling, refuse_constant
 from kruskal.engines.progress import COMPILING, Progress
 from kruskal.engines.threads import ImageThreads
 from kruskal.errors import InputError, whole_number
@@ -54,6 +54,7 @@ class ImageLearner(ABC):
 
     def _sweep(self, images: np.ndarray, seen: np.ndarray) -> Iterator[tuple[ImageThreads, int]]:
         """Make all sweeps of a fit and leave what was learned; yields after each."""
+        refuse_constant(images, seen, "X")
         self.scaling_ = Scaling.fit(images, seen)
         self.model_ = model = self._build(images.shape[1:])
         values = self.scaling_.forward(np.where(seen, images, 0))
@@ -86,6 +87,7 @@ class ImageLearner(ABC):
         """Sweeps over one batch with the former ones remembered; maps begin coarse, as in a fit."""
         first = not self._is_fitted()
         if first:
+            refuse_constant(images, None, "X")
             self.scaling_ = Scaling.fit(images, seen)
             self.model_ = self._build(images.shape[1:])
             self.trace_ = {name: np.zeros(0) for name in TRACED}

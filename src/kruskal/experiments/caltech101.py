@@ -22,7 +22,7 @@ from kruskal.experiments.deep_cells import pooled_maps
 from kruskal.experiments.experiment import Experiment, Results
 from kruskal.experiments.gallery import Tile, atom_mosaic, draw_gallery, keep_arrays, read_arrays
 from kruskal.experiments.notes import run_notes
-from kruskal.experiments.tables import Score, Table, over_seeds, score_of
+from kruskal.experiments.tables import Score, Table, layer_ranges, over_seeds, range_of, score_of
 
 SPLITS = 3
 
@@ -167,5 +167,5 @@ def _row(results: Results, name: str) -> tuple[str | Score | None, ...]:
         score_of(results, f"{name}-train{count}", number, measure="accuracy")
         for count, number in zip(COUNTS, row.paper)
     ]
-    atoms = "+".join(map(str, runs[0]["atoms"])) if runs else None
-    return row.label, atoms, f"{runs[0]['parameters']:,}" if runs else None, *scores
+    size = range_of([run["parameters"] for run in runs]) if runs else None
+    return row.label, layer_ranges(runs), size, *scores

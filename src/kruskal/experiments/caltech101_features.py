@@ -17,7 +17,7 @@ from kruskal.experiments.cells import Cell, Context
 from kruskal.experiments.deep_cells import deep_model, pooled_features, svm_error
 from kruskal.experiments.experiment import Results
 from kruskal.experiments.gallery import keep_arrays
-from kruskal.experiments.tables import Score, over_seeds, score_of
+from kruskal.experiments.tables import Score, layer_ranges, over_seeds, range_of, score_of
 
 MODELS = {"ckfa": 1, "cfa": 0}
 """Ranks by the name of the model; 0 is CFA."""
@@ -83,9 +83,8 @@ def feature_rows(results: Results) -> list[tuple[str | Score | None, ...]]:
                 score_of(results, _name(model, count), number, measure=f"accuracy_{layer}")
                 for count, number in zip(COUNTS, paper)
             ]
-            atoms = "+".join(map(str, runs[0]["atoms"][:layer])) if runs else None
-            size = f"{runs[0]['parameters']:,}" if runs and layer == 3 else None
-            rows.append((f"{model.upper()}, layer {layer}", atoms, size, *scores))
+            size = range_of([run["parameters"] for run in runs]) if runs and layer == 3 else None
+            rows.append((f"{model.upper()}, layer {layer}", layer_ranges(runs, layer), size, *scores))
     return rows
 
 

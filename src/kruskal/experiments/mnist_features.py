@@ -12,7 +12,7 @@ from kruskal.experiments.deep_cells import deep_model, svm_error
 from kruskal.experiments.experiment import Results
 from kruskal.experiments.gallery import Tile, atom_mosaic, keep_arrays, read_arrays
 from kruskal.experiments.notes import run_notes
-from kruskal.experiments.tables import Table, over_seeds, score_of
+from kruskal.experiments.tables import Table, layer_ranges, over_seeds, range_of, score_of
 from kruskal.random import Stream, generator
 
 MODELS = {"ckfa": 1, "cfa": 0}
@@ -76,15 +76,14 @@ def feature_table(results: Results) -> Table:
         for model in MODELS:
             runs = [run for size in SIZES for run in over_seeds(results, _name(model, features, size))]
             all_runs += runs
-            atoms = "+".join(map(str, runs[0]["atoms"])) if runs else None
-            size_text = f"{runs[0]['parameters']:,}" if runs else None
+            size_text = range_of([run["parameters"] for run in runs]) if runs else None
             for measure, shown in (("top", "layer 2"), ("both", "layers 1+2")):
                 scores = [
                     score_of(results, _name(model, features, size), measure=f"error_{measure}")
                     for size in SIZES
                 ]
                 label = f"deep {model.upper()}, {features}, {shown}"
-                rows.append((label, atoms, size_text, *scores))
+                rows.append((label, layer_ranges(runs), size_text, *scores))
     columns = ("", "atoms", "parameters", *(f"{size:,}" for size in SIZES))
     notes = [
         f"test error in % by the number of labels; atoms are learned from {FIT['n_training']:,} training "

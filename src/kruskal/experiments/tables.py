@@ -134,6 +134,18 @@ def over_seeds(results: Mapping[str, Mapping[str, Any]], cell: str) -> list[Mapp
     return [result for key, result in results.items() if re.fullmatch(re.escape(cell) + r"-seed\d+", key)]
 
 
+def range_of(numbers: Sequence[int]) -> str:
+    """The least and the largest, ``61-64``, or the number that all are."""
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
+def layer_ranges(runs: Sequence[Mapping[str, Any]], depth: int | None = None) -> str | None:
+    """The atoms of each layer (None: of all layers) over the runs, ``61-64+125``; None without runs."""
+    layers = zip(*(run["atoms"][:depth] for run in runs), strict=True)
+    return "+".join(range_of(numbers) for numbers in layers) or None
+
+
 def show(console: Console, table: Table) -> None:
     """Print a table and its notes; scores that have a paper's number take three lines."""
     compared = any(score.paper is not None for score in table.scores())

@@ -20,6 +20,11 @@ class GammaPrior(NamedTuple):
     shape: float
     rate: float
 
+    @property
+    def mean(self) -> float:
+        """Of the distribution."""
+        return self.shape / self.rate
+
 
 def precision_conditional(count: Any, squares: Any, prior: GammaPrior) -> tuple[Any, Any]:
     """Shape and rate of a precision (or of many), given the number and sum of squares of what it governs."""

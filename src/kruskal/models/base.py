@@ -213,14 +213,13 @@ class FactorModel(ABC):
     def initial(self, dictionary: np.ndarray, items: Items, **atoms: Any) -> Global:
         """The global state at the start with these atoms: nothing in use, noise a tenth of the range."""
         n_atoms, usage = self.n_atoms, 0.01
-        prior = self.concentration_prior
         values = {
             "weights": np.zeros((n_atoms, 0)), "factors": np.zeros((n_atoms, 0, 0)),
             "log_delta": np.zeros((n_atoms, 0)), "alpha": 1.0, **atoms,
         }  # fmt: skip
         return Global(
             dictionary, log_odds=np.full((items.n_regions, n_atoms), math.log(usage / (1.0 - usage))),
-            usage_mean=np.full(n_atoms, usage), concentration=prior.shape / prior.rate,
+            usage_mean=np.full(n_atoms, usage), concentration=self.concentration_prior.mean,
             code_precision=1.0, noise_precision=FIRST_NOISE_PRECISION, **values,
         )  # fmt: skip
 

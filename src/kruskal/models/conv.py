@@ -231,7 +231,7 @@ class ConvModel:
 
     def initial(self, dictionary: np.ndarray, **atoms: Any) -> ConvGlobal:
         """The global state at the start with these atoms: nothing in use, noise a tenth of the range."""
-        usage, cells, prior = 0.01, self.layout.n_cells, self.concentration_prior
+        usage, cells = 0.01, self.layout.n_cells
         values = {
             "weights": np.zeros((self.n_atoms, 0)), "factors": np.zeros((self.n_atoms, 0, 0)),
             "log_delta": np.zeros((self.n_atoms, 0)), "alpha": 1.0, **atoms,
@@ -239,7 +239,7 @@ class ConvModel:
         return ConvGlobal(
             dictionary, log_odds=np.full((self.n_atoms, cells), math.log(usage / cells / (1.0 - usage))),
             code_precision=1.0, noise_precision=self.noise_precision or 100.0,
-            image_log_odds=np.zeros((0, self.n_atoms)), concentration=prior.shape / prior.rate, **values,
+            image_log_odds=np.zeros((0, self.n_atoms)), concentration=self.concentration_prior.mean, **values,
         )  # fmt: skip
 
     def draw_atom_prior(self, state: ConvGlobal, seed: int, number: int) -> ConvGlobal:

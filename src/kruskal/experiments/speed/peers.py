@@ -44,7 +44,7 @@ def peers(plan: Plan, threads: int, say: Callable[[str], None]) -> dict[str, Any
     result: dict[str, Any] = {}
     for name, (module, task) in tasks.items():
         if not plan.peers:
-            result[name] = {"skipped": f"{name} was not run: a quick run leaves the peers out."}
+            result[name] = {"skipped": f"{name} was not run: a quick run leaves the peers out unless asked."}
         elif importlib.util.find_spec(module) is None:
             result[name] = {"skipped": f"{name} is not installed: {_HOW_TO_GET[name]}."}
         else:

@@ -79,4 +79,9 @@ QUICK = Plan(
     n_trained=1_000,
     startup_repeats=3,
     peers=False,
+    peer_sweeps=8,
+    peer_seconds=20.0,
+    denoise_sweeps=20,
+    volume_side=20,
+    decomposed_side=80,
 )
