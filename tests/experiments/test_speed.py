@@ -19,6 +19,7 @@ from kruskal.experiments.speed import goals as speed_goals
 from kruskal.experiments.speed import growth as speed_growth
 from kruskal.experiments.speed import images as speed_images
 from kruskal.experiments.speed import measure as speed_measure
+from kruskal.experiments.speed import online as speed_online
 from kruskal.experiments.speed import peers as speed_peers
 from kruskal.experiments.speed import phases as speed_phases
 from kruskal.experiments.speed import plan as speed_plan
@@ -267,6 +268,23 @@ def test_a_decomposition_beside_a_peer(monkeypatch):
     assert [(aim.measured, aim.met) for aim in aims] == [(5.1, False)]
 
 
+def test_online_beside_full_sweeps():
+    found = speed_online.online(TINY, 1, lambda sentence: None)
+    assert [run["keep"] for run in found["runs"]] == [0.2, 0.5]
+    for run in found["runs"]:
+        assert [one["number"] for one in run["batches"]] == list(TINY.online_epochs)
+        assert all(one["to_sweeps"] > 0 and one["psnr"] > 5 for one in run["batches"])
+    assert len(speed_goals.goals({"online": found})) == 2
+    speed_tables.show(speed_tables.new_console(), "online", {"online": found})
+
+
+@pytest.mark.parametrize("psnr, seconds, reached", [(25.0, 3.0, True), (20.0, 2.0, True), (30.0, 6.0, False)])
+def test_seconds_of_full_sweeps_to_the_same_psnr(psnr, seconds, reached):
+    sweeps = [{"seconds": 2.0, "psnr": 24.0}, {"seconds": 4.0, "psnr": 26.0}, {"seconds": 6.0, "psnr": 26.5}]
+    found = speed_online._beside({"seconds": 1.5, "psnr": psnr}, sweeps)
+    assert found == {"sweep_seconds": seconds, "reached": reached, "to_sweeps": 1.5 / seconds}
+
+
 def test_images_beside_dense_convolutions():
     found = speed_images.images(TINY, 1)
     for what in ("sweep", "step"):
@@ -314,11 +332,12 @@ def test_the_whole_bench_is_saved_and_shown(here, tmp_path, capsys):
         sections.append(name)
         speed_run.save(tmp_path / "out", results)
         speed_tables.show(console, name, results)
-    assert sections == ["machine", "startup", "phases", "quality", "growth", "images", "peers", "goals"]
+    assert sections == ["machine", *speed_run.SECTIONS, "goals"]
     text = capsys.readouterr().out
     for part in (
         "codes / product",
         "Growth exponents",
+        "seconds of full sweeps to that",
         "dB passed",
         "quick run leaves the peers out",
         "Goals",

@@ -36,7 +36,7 @@ def bench(
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="Only these of startup, phases, quality, growth, images and peers.",
+            help="Only these of startup, phases, quality, growth, images, online and peers.",
             show_default="all",
         ),
     ] = None,
@@ -45,8 +45,8 @@ def bench(
     """Measure the speed of the sampler on this machine; writes bench.json and bench.png (half an hour).
 
     Time per sweep by phase beside the matrix product of the same shape, growth with N, K and P, memory, time
-    to a given quality, start-up, sweeps and steps over whole images beside dense convolutions, and other
-    programs on the same data where they are installed.
+    to a given quality, start-up, sweeps and steps over whole images beside dense convolutions, learning
+    online beside full sweeps, and other programs on the same data where they are installed.
     """
     from kruskal.engines.threads import check_threads
 

@@ -70,6 +70,9 @@ def goals(results: dict[str, Any]) -> list[Goal]:
     for what, name, bound in _TO_DENSE:
         if what in results.get("images", {}):
             found.append(Goal(name, results["images"][what]["to_dense"], None, bound))
+    for run in results.get("online", {}).get("runs", []):
+        name = f"seconds online / by full sweeps to the same PSNR ({run['keep']:.0%} observed)"
+        found.append(Goal(name, run["batches"][-1]["to_sweeps"], None, 0.5))
     beside = results.get("peers", {}).get("tensorly", {})
     if "sweep_to_iteration" in beside:
         name = "sweep of MGP-CP / iteration of tensorly"

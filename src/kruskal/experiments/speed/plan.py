@@ -29,6 +29,8 @@ class Plan:
     denoise_sweeps : sweeps of kruskal.denoise beside the peers (None: its default)
     n_images, image_sweeps : of the sweeps over whole images
     n_trained, train_steps : images and least steps of the training of a deep model
+    online_side : side of the square picture that is learned from online
+    online_epochs, online_sweeps : lengths of the runs online, and of those by full sweeps beside them
     decomposed_side, n_terms : side of the cube that MGP-CP and a peer decompose, and into how many terms
     """
 
@@ -59,6 +61,9 @@ class Plan:
     image_sweeps: int = 12
     n_trained: int = 5_000
     train_steps: int = 200
+    online_side: int = 512
+    online_epochs: tuple[int, ...] = (2, 3, 5, 8)
+    online_sweeps: tuple[int, ...] = (6, 9, 14, 20, 30)
     decomposed_side: int = 200
     n_terms: int = 30
 
@@ -77,6 +82,9 @@ QUICK = Plan(
     quality_sweeps=20,
     n_images=2_000,
     n_trained=1_000,
+    online_side=128,
+    online_epochs=(2, 3),
+    online_sweeps=(4, 8),
     startup_repeats=3,
     peers=False,
     peer_sweeps=8,

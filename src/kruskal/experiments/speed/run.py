@@ -10,6 +10,7 @@ from kruskal.data import atomic_path
 from kruskal.experiments.speed.goals import goals
 from kruskal.experiments.speed.growth import growth
 from kruskal.experiments.speed.machine import machine
+from kruskal.experiments.speed.online import online
 from kruskal.experiments.speed.peers import peers
 from kruskal.experiments.speed.phases import phases
 from kruskal.experiments.speed.plan import KEEPS, Plan
@@ -18,7 +19,7 @@ from kruskal.experiments.speed.startup import startup
 from kruskal.experiments.speed.worker import WorkerFailed, call
 
 JSON_NAME, PLOT_NAME = "bench.json", "bench.png"
-SECTIONS = ("startup", "phases", "quality", "growth", "images", "peers")
+SECTIONS = ("startup", "phases", "quality", "growth", "images", "online", "peers")
 
 
 def run(
@@ -47,6 +48,7 @@ def run(
         "quality": lambda: _quality(plan, most, say),
         "growth": lambda: growth(plan, thread_counts, say),
         "images": lambda: _images(plan, most, say),
+        "online": lambda: online(plan, most, say),
         "peers": lambda: peers(plan, most, say),
     }
     for name in ("machine", *(name for name in SECTIONS if name in only)):

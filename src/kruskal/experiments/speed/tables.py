@@ -198,6 +198,21 @@ def _images(console: Console, measured: dict[str, Any]) -> None:
     )
 
 
+def _online(console: Console, measured: dict[str, Any]) -> None:
+    for run in measured["runs"]:
+        rows = [
+            (f"{one['number']} epochs", one["seconds"], f"{one['psnr']:.2f}",
+             f"{'' if one['reached'] else 'more than '}{one['sweep_seconds']:.1f}", one["to_sweeps"])
+            for one in run["batches"]
+        ]  # fmt: skip
+        rows += [
+            (f"{one['number']} sweeps", one["seconds"], f"{one['psnr']:.2f}", "", "") for one in run["sweeps"]
+        ]
+        side, threads = measured["side"], measured["threads"]
+        title = f"Online: {measured['picture']}, {side}x{side}, {run['keep']:.0%} observed, {threads} threads"
+        _table(console, title, ("", "seconds", "PSNR", "seconds of full sweeps to that", "ratio"), rows)
+
+
 def _peers(console: Console, measured: dict[str, Any]) -> None:
     rows, sentences = [], []
     for name, one in measured.items():
@@ -249,6 +264,7 @@ _SECTIONS: dict[str, Callable[[Console, Any], None]] = {
     "quality": _quality,
     "growth": _growth,
     "images": _images,
+    "online": _online,
     "peers": _peers,
     "goals": _goals,
 }
