@@ -25,6 +25,7 @@ TINY = replace(
     denoise_sweeps=4,
     volume_side=12,
     n_images=30,
+    n_pictures=3,
     image_sweeps=4,
     n_trained=40,
     online_side=48,

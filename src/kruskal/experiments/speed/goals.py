@@ -27,6 +27,7 @@ class Goal(NamedTuple):
 _TO_PRODUCT = {"complete": 4.0, "masked": 6.0}
 _TO_DENSE = (
     ("sweep", "sweep of CKFA / dense correlation", 10.0),
+    ("picture_sweep", "sweep of CKFA / dense correlation, larger pictures", 15.0),
     ("step", "step of DGDN / dense convolutions", 8.0),
 )
 _MILLION = 1_000_000

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -10,18 +10,28 @@ from threadpoolctl import threadpool_limits
 from kruskal.data import datasets
 from kruskal.engines.progress import Silent
 from kruskal.errors import InputError
+from kruskal.experiments.caltech101_pictures import read_pictures
 from kruskal.experiments.speed.measure import best_of, peak_memory
 from kruskal.experiments.speed.plan import DAMAGE_SEED, ENGINE_SEED, Plan
-from kruskal.experiments.speed.problems import Source
+from kruskal.experiments.speed.problems import Source, mirrored, picture
 
-_SIDE = 28
-_ATOMS, _ATOM = 50, 8
+_SIDE, _PICTURE_SIDE = 28, 128
 _LAYERS = ((36, 8), (152, 6))
 _POOL = 3
 _BATCH = 100
 _GENERATIVE = 0.002  # weight of the reconstruction, so that a step contains the synthesis as well
 _AT_ONCE = 200  # images whose patches are laid out at once
 _ROUNDS = 5
+
+
+class Atoms(NamedTuple):
+    """So many square atoms of so many rows."""
+
+    number: int
+    size: int
+
+
+_OF_DIGITS, _OF_PICTURES = Atoms(50, 8), Atoms(64, 16)
 
 
 class Clock(Silent):
@@ -41,12 +51,14 @@ class Clock(Silent):
 
 
 def images(plan: Plan, threads: int) -> dict[str, Any]:
-    """One Gibbs sweep of CKFA with 50 atoms of 8x8, and one step of DGDN with minibatches of 100."""
-    source = digits(plan.n_images)
+    """One Gibbs sweep of CKFA over digits and over pictures, and one step of DGDN with 100 digits."""
+    source, pictures = digits(plan.n_images), larger_pictures(plan.n_pictures)
     return {
         "array": source.name,
+        "picture_array": pictures.name,
         "threads": threads,
-        "sweep": _sweep(source.values, plan.image_sweeps, threads),
+        "sweep": _sweep(source.values, _OF_DIGITS, plan.image_sweeps, threads),
+        "picture_sweep": _sweep(pictures.values, _OF_PICTURES, plan.image_sweeps, threads),
         "step": _step(source.values[: plan.n_trained], plan.train_steps, threads),
     }
 
@@ -69,18 +81,33 @@ def digits(n_images: int) -> Source:
         return Source(made, "made-up strokes (mnist was not found)")
 
 
-def _sweep(values: np.ndarray, sweeps: int, threads: int) -> dict[str, Any]:
+def larger_pictures(n_pictures: int) -> Source:
+    """Pictures of Caltech 101 where it is found, else cut from another one; 128x128, normalised contrast."""
+    side = _PICTURE_SIDE
+    try:
+        found = datasets.load("caltech101")
+        chosen = np.linspace(0, len(found) - 1, n_pictures).astype(int)
+        return Source(read_pictures(found, chosen, side), "caltech101")
+    except InputError:
+        random = np.random.default_rng(DAMAGE_SEED)
+        whole = mirrored(picture().values, (8 * side,) * 2).astype(np.float32)
+        cut = [whole[x : x + side, y : y + side] for x, y in random.integers(0, 7 * side, (n_pictures, 2))]
+        made = np.stack([(values - values.mean()) / (values.std() + 1.0) for values in cut])
+        return Source(made, "parts of one picture (caltech101 was not found)")
+
+
+def _sweep(values: np.ndarray, atoms: Atoms, sweeps: int, threads: int) -> dict[str, Any]:
     from kruskal.estimators.convolutional import CKFA
 
-    CKFA(_ATOMS, (_ATOM, _ATOM), rank=1, sweeps=4, seed=ENGINE_SEED, threads=threads).fit(values[:50])
+    shape = atoms.number, (atoms.size, atoms.size)
+    CKFA(*shape, rank=1, sweeps=4, seed=ENGINE_SEED, threads=threads).fit(values[:50])  # compiles
     clock = Clock()
-    model = CKFA(
-        _ATOMS, (_ATOM, _ATOM), rank=1, sweeps=sweeps, seed=ENGINE_SEED, threads=threads, progress=clock
-    ).fit(values)
+    model = CKFA(*shape, rank=1, sweeps=sweeps, seed=ENGINE_SEED, threads=threads, progress=clock).fit(values)
     peak = peak_memory()
-    atoms = np.random.default_rng(ENGINE_SEED).standard_normal((_ATOM**2, _ATOMS)).astype(np.float32)
+    random = np.random.default_rng(ENGINE_SEED)
+    dense_atoms = random.standard_normal((atoms.size**2, atoms.number)).astype(np.float32)
     with threadpool_limits(limits=threads):
-        dense = best_of(lambda: _correlate_all(values, atoms), 2)
+        dense = best_of(lambda: _correlate_all(values, dense_atoms, atoms.size), 2)
     seconds = clock.seconds_of_one(3)
     return {
         "n_images": len(values),
@@ -126,10 +153,11 @@ def _two_convolutions(batch: np.ndarray) -> Callable[[], None]:
     return run
 
 
-def _correlate_all(values: np.ndarray, atoms: np.ndarray) -> None:
+def _correlate_all(values: np.ndarray, atoms: np.ndarray, size: int) -> None:
     """All images with all atoms, some images at a time, each result forgotten."""
-    for first in range(0, len(values), _AT_ONCE):
-        _columns(values[first : first + _AT_ONCE, :, :, None], _ATOM) @ atoms
+    at_once = max(1, _AT_ONCE * _SIDE**2 // values[0].size)
+    for first in range(0, len(values), at_once):
+        _columns(values[first : first + at_once].reshape(-1, *values.shape[1:3], 1), size) @ atoms
 
 
 def _columns(values: np.ndarray, size: int) -> np.ndarray:

@@ -27,7 +27,7 @@ class Plan:
     peer_seconds : longest time given to a peer that is trained;  peer_checks : items it is judged by
     noise_std : noise of the pictures that peers denoise;  volume_side : side of the volume among them
     denoise_sweeps : sweeps of kruskal.denoise beside the peers (None: its default)
-    n_images, image_sweeps : of the sweeps over whole images
+    n_images, n_pictures, image_sweeps : digits, larger pictures and sweeps over them
     n_trained, train_steps : images and least steps of the training of a deep model
     online_side : side of the square picture that is learned from online
     online_epochs, online_sweeps : lengths of the runs online, and of those by full sweeps beside them
@@ -58,6 +58,7 @@ class Plan:
     volume_side: int = 32
     denoise_sweeps: int | None = None
     n_images: int = 60_000
+    n_pictures: int = 200
     image_sweeps: int = 12
     n_trained: int = 5_000
     train_steps: int = 200
@@ -81,6 +82,7 @@ QUICK = Plan(
     growth_threads="most",
     quality_sweeps=20,
     n_images=2_000,
+    n_pictures=20,
     n_trained=1_000,
     online_side=128,
     online_epochs=(2, 3),

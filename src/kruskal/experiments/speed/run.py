@@ -66,8 +66,8 @@ def _quality(plan: Plan, threads: int, say: Callable[[str], None]) -> dict[str, 
 
 def _images(plan: Plan, threads: int, say: Callable[[str], None]) -> dict[str, Any]:
     say(
-        f"images: {plan.image_sweeps} sweeps of CKFA over {plan.n_images:,} images, and training of DGDN on "
-        f"{plan.n_trained:,}"
+        f"images: {plan.image_sweeps} sweeps of CKFA over {plan.n_images:,} images and {plan.n_pictures} "
+        f"larger ones, and training of DGDN on {plan.n_trained:,}"
     )
     return _alone("images", {"plan": asdict(plan), "threads": threads})
 

@@ -185,13 +185,14 @@ def _images(console: Console, measured: dict[str, Any]) -> None:
     if "failed" in measured:
         console.print(f"images were not measured: {measured['failed']}")
         return
-    sweep, step, threads = measured["sweep"], measured["step"], measured["threads"]
+    step, threads = measured["step"], measured["threads"]
     plural = "thread" if threads == 1 else "threads"
-    console.print(
-        f"{sweep['n_images']:,} images of {measured['array']}, {threads} {plural}: a sweep of CKFA "
-        f"{sweep['seconds']:.2f} s ({sweep['active_per_image']:.0f} active places per image), a dense "
-        f"correlation {sweep['dense_seconds']:.2f} s; peak {sweep['peak_bytes'] / 1e9:.2f} GB"
-    )
+    for sweep, array in ((measured["sweep"], "array"), (measured["picture_sweep"], "picture_array")):
+        console.print(
+            f"{sweep['n_images']:,} images of {measured[array]}, {threads} {plural}: a sweep of CKFA "
+            f"{sweep['seconds']:.2f} s ({sweep['active_per_image']:.0f} active places per image), a dense "
+            f"correlation {sweep['dense_seconds']:.2f} s; peak {sweep['peak_bytes'] / 1e9:.2f} GB"
+        )
     console.print(
         f"a step of DGDN with {step['batch']} images {1e3 * step['seconds']:.1f} ms, dense analysis and "
         f"synthesis {1e3 * step['dense_seconds']:.1f} ms"
