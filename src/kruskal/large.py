@@ -136,9 +136,9 @@ def inpaint_large(
         whole_number("regions", regions, 1, 4_096)
     scene = Scene.of(source, observed, key, mask_key, mask_is)
     shape = scene.values.shape
-    check_lazy_target(target, shape, scene.values.dtype)
+    check_lazy_target(target, shape, scene.values.dtype, "target")
     if std is not None:
-        check_lazy_target(std, shape, np.float32)
+        check_lazy_target(std, shape, np.float32, "std")
     _refuse_overwriting(target, std, source, observed)
     if scene.values.missing_chunks:
         progress.note(

@@ -21,7 +21,7 @@ from kruskal.engines.online import AnyChain, OnlineChain
 from kruskal.engines.progress import COMPILING, Progress, Silent
 from kruskal.engines.stopping import Stopping
 from kruskal.engines.threads import StackEngine, ThreadEngine, check_threads
-from kruskal.errors import InputError
+from kruskal.errors import InputError, path_of
 from kruskal.kernel import watch_compilation
 from kruskal.models import MGPCPModel
 from kruskal.models.base import FactorModel
@@ -131,7 +131,9 @@ def inpaint(
     True
     """
     values = _numeric(x)
-    mask = observed_entries(x if isinstance(x, np.ma.MaskedArray) else values, observed)
+    mask = observed_entries(
+        x if isinstance(x, np.ma.MaskedArray) else values, observed, name="x", mask_name="observed"
+    )
     refuse_constant(values, mask, "x")
     look = Look.at(values, mask, Scaling.fit(values, mask).scale)
     if until_converged and sweeps is None and epochs is None and setting == "default":
@@ -180,7 +182,7 @@ def inpaint(
         tuple(pilots),
         threads,
         progress,
-        None if checkpoint is None else _path("checkpoint", checkpoint),
+        None if checkpoint is None else path_of("checkpoint", checkpoint, "folder"),
         _seconds("checkpoint_seconds", checkpoint_seconds),
         known,
     )
@@ -198,7 +200,7 @@ def resume(
     directory: str | Path, *, threads: int | None = None, progress: Progress | None = None
 ) -> Restoration:
     """Go on with a run that was given ``checkpoint=directory``; it ends as an uninterrupted run would."""
-    directory = _path("directory", directory)
+    directory = path_of("directory", directory, "folder")
     threads = check_threads(threads)
     saved = checkpoints.load(directory)
     try:
@@ -219,12 +221,6 @@ def _resolve(given: dict[str, Any], shape: tuple[int, ...], **options: Any) -> S
 def _estimate(values: np.ndarray, observed: np.ndarray, settings: Settings, threads: int) -> np.ndarray:
     """The restored array of a run that nobody watches."""
     return _Run(settings, (), threads, Silent(), None, math.inf).restore(values, observed).mean
-
-
-def _path(name: str, value: Any) -> Path:
-    if not isinstance(value, (str, Path)):
-        raise InputError(f"{name} must be the path of a folder, not {value!r}")
-    return Path(value)
 
 
 def _seconds(name: str, value: Any) -> float:

@@ -22,8 +22,10 @@ from kruskal.estimators.deep_settings import (
     check_options,
     check_partial_labels,
     check_validation,
+    refuse_small,
 )
 from kruskal.estimators.svm import BayesianSVM
+from kruskal.gibbs.precision import LARGEST
 from kruskal.models.temperature import fit_scale, probabilities
 
 _PRIOR_IMAGES = 10_000
@@ -153,6 +155,7 @@ class DGDN(Pictures, Classifier):
         images = check_images(X, self.image_shape)
         self.classes_, labels = check_partial_labels(y, len(images.values))
         refuse_constant(np.asarray(X), None, "X")
+        refuse_small(np.asarray(X), images)
         other = check_validation(validation, images, self.classes_, self.image_shape)
         self._fitted = fit_deep(options, images, labels, len(self.classes_), other, threads)
         self._given = images._replace(values=images.values[:0])
@@ -202,8 +205,10 @@ class DGDN(Pictures, Classifier):
             self.__dict__.pop(name, None)
         some = np.linspace(0, len(labels) - 1, min(_PRIOR_IMAGES, len(labels))).astype(int)
         features = self._features(images.values[some])
-        noise = images.values[0].size / fitted.trace["residual"][-1] if "residual" in fitted.trace else 1.0
-        self._beliefs = Beliefs(fit_top_prior(features), images.values.mean(axis=0), float(noise))
+        noise, size = 1.0, images.values[0].size
+        if "residual" in fitted.trace:
+            noise = size / max(float(fitted.trace["residual"][-1]), size / LARGEST)
+        self._beliefs = Beliefs(fit_top_prior(features), images.values.mean(axis=0), noise)
         if len(self.classes_):
             self._decide_by(images, labels, features, some, other)
 
@@ -222,7 +227,7 @@ class DGDN(Pictures, Classifier):
         if self.svm != "trained":
             known = np.flatnonzero(labels >= 0)
             options: dict[str, Any] = {"method": self.svm, "seed": self.seed, "threads": self.threads}
-            machine = BayesianSVM(**(options | (self.svm_options or {})))
+            machine = BayesianSVM().set_params(**(options | (self.svm_options or {})))
             self.svm_ = machine.fit(self._features(images.values[known]), self.classes_[labels[known]])
             return
         known = labels[some] >= 0
