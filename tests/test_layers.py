@@ -21,7 +21,7 @@ LAYERS = [
     {"models"},
     {"engines"},
     {"defaults", "online", "settings", "choose", "restoration", "restore", "reuse", "learning", "estimators"}
-    | {"ongoing", "large", "blockwise", "running"},
+    | {"ongoing", "large", "blockwise", "running", "option_checks"},
     {"report", "experiments"},
     {"cli"},
     {"__main__"},
@@ -31,7 +31,9 @@ WITHIN = {
     ("restore", "restoration"),
     ("settings", "defaults"),
     ("settings", "online"),
+    ("settings", "option_checks"),
     ("restore", "online"),
+    ("restore", "option_checks"),
     ("choose", "defaults"),
     ("choose", "settings"),
     ("restore", "choose"),

@@ -17,10 +17,11 @@ from kruskal.engines.progress import Progress, Silent
 from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, path_of
 from kruskal.online import check_memory
+from kruskal.option_checks import refuse_for_mgp_cp
 from kruskal.restoration import Restoration
 from kruskal.reuse import open_dictionary, settle
 from kruskal.running import Run
-from kruskal.settings import Settings, refuse_for_mgp_cp, resolve
+from kruskal.settings import Settings, resolve
 
 
 def inpaint(
