@@ -131,20 +131,28 @@ def test_bad_images_are_named(fitted):
     for bad, words in (
         (np.zeros((4, 4)), "X has shape"),
         (np.zeros((3, 5, 5), complex), "dtype"),
-        (np.arange(27.0).reshape(3, 3, 3), "do not fit"),
-        (np.full((2, 9, 9), np.nan), "nothing is observed"),
-        (np.full((2, 9, 9), np.inf), "infinite"),
+        (np.arange(27.0).reshape(3, 3, 3), "atom_size is 4x4, expected at most 3x3, the size of the images"),
+        (np.full((2, 9, 9), np.nan), "nothing of X is observed: all 162 entries are missing"),
+        (np.full((2, 9, 9), np.inf), "X is infinite at 162 observed entries"),
     ):
         with pytest.raises(InputError, match=words):
             kruskal.CFA(2, (4, 4), sweeps=1).fit(bad)
-    with pytest.raises(InputError, match="mask"):
+    with pytest.raises(InputError, match=r"^observed has shape \(2, 2\), expected \(24, 14, 14, 2\) or"):
         kruskal.CFA(2, (4, 4)).fit(images, np.ones((2, 2)))
-    with pytest.raises(InputError, match="as in fit"):
+    with pytest.raises(
+        InputError, match=r"^X has images of shape \(10, 14, 2\), expected \(14, 14, 2\) as in fit"
+    ):
         model.transform(images[:, :10])
     with pytest.raises(InputError, match="burn_in"):
         model.transform(images, sweeps=5, burn_in=5)
     with pytest.raises(InputError, match="maps have shape"):
         model.inverse_transform(np.zeros((2, 3, 4)))
+    maps = np.zeros((1, model.n_atoms, *model.model_.layout.map_shape))
+    with pytest.raises(InputError, match="maps has 1 entries that are NaN or infinity"):
+        model.inverse_transform(np.where(np.arange(maps.size).reshape(maps.shape) == 5, np.inf, maps))
+    for use in (model.transform, model.reconstruct, kruskal.CFA(2, (4, 4)).partial_fit(images).partial_fit):
+        with pytest.raises(InputError, match="X holds values that are too large beside those that the model"):
+            use(1e39 * images)
     with pytest.raises(InputError, match="call fit first"):
         kruskal.CFA().transform(images)
     with pytest.raises(InputError, match="rank"):

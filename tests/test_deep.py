@@ -158,6 +158,7 @@ def test_batches_are_seams_nobody_sees(fitted, monkeypatch):
         ({"features": "sampled"}, "features must be one of bottom-up, gibbs"),
         ({"prune": 1.0}, "prune must be a number from 0 to below 1"),
         ({"rank": 0}, "rank must be a whole number"),
+        ({"n_atoms": "many"}, "n_atoms must be a whole number of at least 1, not 'many'"),
         ({"noise_precision": -1}, "noise_precision must be positive"),
         ({"map_sweeps": (3, 3)}, "map_sweeps must be a whole number of 0 to 2"),
         ({"n_training": 0}, "n_training must be a whole number"),
@@ -167,6 +168,16 @@ def test_bad_options(changes, sentence):
     images, _ = make_pictures(6)
     with pytest.raises(InputError, match=sentence):
         kruskal.DeepCKFA(**(SMALL | {"sweeps": 2, "threads": 1} | changes)).fit(images)
+
+
+@pytest.mark.parametrize("unit", [1e-25, 1e25])
+def test_units_do_not_matter(fitted, unit):
+    images, _, model = fitted
+    moved = kruskal.DeepCKFA(**SMALL, threads=1).fit(unit * images)
+    np.testing.assert_allclose(moved.scales_[0] / unit, model.scales_[0], rtol=1e-6)
+    assert moved.n_atoms_ == model.n_atoms_ and np.isfinite(moved.transform(unit * images)).all()
+    with pytest.raises(InputError, match="X holds values that are too large beside those that the model"):
+        kruskal.DeepCKFA(**SMALL, threads=1).fit(1e-25 * images).transform(1e10 * images)
 
 
 def test_bad_images_and_files(fitted, tmp_path):
@@ -187,6 +198,16 @@ def test_bad_images_and_files(fitted, tmp_path):
     some = np.concatenate([np.zeros((40, 12, 12)), np.ones((1, 12, 12))])
     with pytest.raises(InputError, match=r"^the choice of n_training \(1\) images of X is constant: all 144"):
         kruskal.DeepCFA(**SMALL, n_training=1).fit(some)
+    with pytest.raises(InputError, match="y has the shape of X and would be ignored: there is no mask"):
+        kruskal.DeepCKFA(**SMALL).fit(images, images > 0.5)
+    for use in (kruskal.DeepCKFA(**SMALL).fit, model.transform):
+        with pytest.raises(InputError, match=r"X holds values as large as .*, expected numbers below 3e\+38"):
+            use(1e39 * (1.0 + images))
+    with pytest.raises(InputError, match="X holds no value larger than"):
+        kruskal.DeepCKFA(**SMALL).fit(1e-40 * images)
+    for atoms in (model.atoms, model.pixel_atoms):
+        with pytest.raises(InputError, match="layer must be a whole number of 1 to 2, not 3"):
+            atoms(3)
     path = tmp_path / "deep.npz"
     with pytest.raises(InputError, match=r"must end in \.npz"):
         model.save(tmp_path / "deep.txt")

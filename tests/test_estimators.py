@@ -15,6 +15,7 @@ import kruskal
 from kruskal.engines import coding
 from kruskal.engines.dictionary import Dictionary
 from kruskal.errors import InputError
+from kruskal.estimators.items import read_items
 
 DOCS = Path(__file__).parents[1] / "docs"
 SHORT = {"n_atoms": 12, "sweeps": 12, "threads": 1, "seed": 3}
@@ -247,12 +248,17 @@ def test_bad_parameters(items, params, sentence):
         (np.zeros(5), None, r"X has shape \(5,\), expected \(items, entries\)"),
         (np.zeros((0, 5)), None, r"X holds 0 sample\(s\)"),
         (np.ones((4, 5)), None, "X is constant: all 20 observed entries are 1.0"),
-        (np.full((4, 5), np.nan), None, "X cannot be used: nothing is observed"),
-        (np.full((4, 5), np.inf), None, "X cannot be used: values is infinite at 20 observed entries"),
+        (np.full((4, 5), np.nan), None, "nothing of X is observed: all 20 entries are missing"),
+        (np.full((4, 5), np.inf), None, r"^X is infinite at 20 observed entries"),
         (np.full((4, 5), "a"), None, "X has dtype <U1, expected real numbers"),
-        (np.eye(4), np.ones((3, 4)), "observed has 3 items, expected 4 like X"),
-        (np.eye(4), np.ones((4, 3)), r"X cannot be used: mask has shape \(4, 3\), expected \(4, 4\)"),
+        (np.eye(4), np.ones((3, 4)), r"^observed has shape \(3, 4\), expected \(4, 4\) or \(4,\) like X"),
+        (np.eye(4), np.ones((4, 3)), r"^observed has shape \(4, 3\), expected \(4, 4\)"),
         (sparse.eye_array(4), None, "X is a sparse matrix, expected a dense array"),
+        ([[1.0, 2.0], [3.0]], None, "X is not an array: its rows differ in length"),
+        (np.array([[{}, 1.0]]), None, "X is not an array of numbers: .* must be a string or a real number"),
+        (np.eye(4), True, "observed is a single number, expected an array"),
+        (np.eye(4), np.full((4, 4), "a"), "observed has dtype <U1, expected real numbers"),
+        (np.eye(4), np.full((4, 4), np.nan), "observed holds NaN, expected booleans"),
     ],
 )
 def test_bad_items(x, observed, sentence):
@@ -269,8 +275,18 @@ def test_bad_new_items(items, fitted):
         fitted.transform(1e60 * items)
     with pytest.raises(InputError, match=r"codes has shape \(2, 3\), expected \(items, 12\): one per atom"):
         fitted.inverse_transform(np.zeros((2, 3)))
+    with pytest.raises(InputError, match="codes has 12 entries that are NaN or infinity"):
+        fitted.inverse_transform(np.full((1, 12), np.nan))
+    with pytest.raises(InputError, match="codes has 1 masked entries, expected none"):
+        fitted.inverse_transform(np.ma.array(np.zeros((1, 12)), mask=np.arange(12) == 3))
+    with pytest.raises(InputError, match=r"X\[5:8\] is infinite at 60 observed entries"):  # of a chunk
+        read_items(np.full(items.shape, np.inf), None, slice(5, 8), may_be_none=True)
     with pytest.raises(InputError, match="this BPFA is not fitted"):
         kruskal.BPFA().save("nowhere.npz")
+    with pytest.raises(InputError, match="path must be the path of a file, not 3"):
+        kruskal.KFA.load(3)
+    with pytest.raises(InputError, match="path must be the path of a file, not None"):
+        fitted.save(None)
 
 
 def test_the_settings_in_the_file_are_plain(fitted):

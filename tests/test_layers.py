@@ -1,7 +1,8 @@
 """Imports point downwards only (docs/design.md).
 
 data, patches, tensor, random <- gibbs <- deep <- models <- engines
-    <- defaults, online, settings, choose, restore, learning, estimators <- report, experiments <- cli
+    <- defaults, online, settings, choose, running, restore, learning, estimators <- report, experiments
+    <- cli
 """
 
 import ast
@@ -20,7 +21,7 @@ LAYERS = [
     {"models"},
     {"engines"},
     {"defaults", "online", "settings", "choose", "restoration", "restore", "reuse", "learning", "estimators"}
-    | {"ongoing", "large", "blockwise"},
+    | {"ongoing", "large", "blockwise", "running", "option_checks"},
     {"report", "experiments"},
     {"cli"},
     {"__main__"},
@@ -30,13 +31,19 @@ WITHIN = {
     ("restore", "restoration"),
     ("settings", "defaults"),
     ("settings", "online"),
+    ("settings", "option_checks"),
     ("restore", "online"),
+    ("restore", "option_checks"),
     ("choose", "defaults"),
     ("choose", "settings"),
     ("restore", "choose"),
     ("restore", "defaults"),
     ("restore", "settings"),
     ("restore", "reuse"),
+    ("restore", "running"),
+    ("running", "choose"),
+    ("running", "restoration"),
+    ("running", "settings"),
     ("learning", "defaults"),
     ("learning", "settings"),
     ("estimators", "defaults"),

@@ -85,7 +85,7 @@ def test_progress_is_told():
         ([np.ones((9, 9))] * 2, {}, "arrays are constant: all 162 observed entries are 1.0"),
         (np.ones((9, 9)), {}, r"arrays\[0\] is constant: all 81 observed entries are 1.0"),
         ([np.ones((1, 1))], {}, r"arrays\[0\] is constant: the only observed entry is 1.0"),
-        ([waves(20, 20), np.full((9, 9), np.nan)], {}, "array 2 of 2 cannot be used: nothing is observed"),
+        ([waves(20, 20), np.full((9, 9), np.nan)], {}, r"nothing of arrays\[1\] is observed: all 81"),
         (
             [waves(20, 20), waves(9, 9)],
             {"patch_shape": (10, 5)},
@@ -94,7 +94,14 @@ def test_progress_is_told():
         ([waves(20, 20)], {"observed": [None, None]}, "observed must hold one mask per array: 2 for 1"),
         ([np.ones((9, 9, 3)), np.ones((9, 9, 4))], {}, r"different numbers of channels \(3 and 4\)"),
         ([waves(20, 20)], {"rank": 9}, "rank 9 is not possible"),
-        ([np.array([["a"]])], {}, "array 1 of 1 cannot be used: it has dtype"),
+        (
+            [waves(20, 20)],
+            {"observed": [np.ones(3)]},
+            r"^observed\[0\] has shape \(3,\), expected \(20, 20\)",
+        ),
+        ([waves(20, 20)], {"observed": 3}, "observed must be an array or a list of arrays, not 3"),
+        (None, {}, "arrays must be an array or a list of arrays, not None"),
+        ([np.array([["a"]])], {}, r"^arrays\[0\] has dtype <U1, expected real numbers"),
     ],
 )
 def test_bad_input(arrays, options, sentence):

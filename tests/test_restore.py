@@ -87,8 +87,8 @@ def test_bad_options_get_one_sentence(options, sentence):
         ([[1.0, 2.0], [3.0]], "x must be an array: the lists given have different lengths"),
         (np.float64(3.0), "x must have at least one axis"),
         (np.zeros((0, 3)), "x must have at least one axis and one entry"),
-        (np.full((12, 12), np.nan), "observed"),
-        (np.where(X > 1.5, np.inf, X), "infinite"),
+        (np.full((12, 12), np.nan), "nothing of x is observed: all 144 entries are missing"),
+        (np.where(X > 1.5, np.inf, X), "x is infinite at"),
     ],
     ids=["constant", "complex", "strings", "ragged", "scalar", "empty", "all missing", "infinite"],
 )

@@ -39,7 +39,9 @@ class Told(Silent):
 def test_online(online, x, model):
     """All kinds restore; a row of the trace per visit, a draw per kept epoch."""
     told = Told()
-    found = kruskal.inpaint(x, online=online, model=model, regions=4, seed=1, progress=told, **QUICK | {"epochs": 10})
+    found = kruskal.inpaint(
+        x, online=online, model=model, regions=4, seed=1, progress=told, **QUICK | {"epochs": 10}
+    )
     missing = np.isnan(x)
     assert np.abs(found.mean - X).mean() < 0.35 and np.isfinite(found.std).all()
     assert found.kept == 5 and all(len(values) == 40 for values in found.trace.values())

@@ -260,9 +260,14 @@ BAD_DATA = {
     "y has 3 labels and X has 4 items": (X4, [0, 1, 0]),
     r"y has shape \(4, 2\), expected one label for each item": (X4, X4),
     "y has fractional numbers": (X4, [0.5, 1.0, 0.5, 1.0]),
+    "X is not an array: its rows differ in length": ([[1.0], [2.0, 3.0]], [0, 1]),
+    "X has dtype <U32, expected real numbers": (X4.astype(str), [0, 1, 0, 1]),
+    "X has 1 masked entries, expected none": (np.ma.masked_equal(X4, 3.0), [0, 1, 0, 1]),
+    "y has dtype complex128, expected classes": (X4, [0j, 1.0, 0.0, 1.0]),
+    "y has lists of different lengths in the place of labels": (X4, [[0], [1, 2], [0], [1]]),
     "y has labels that are NaN": (X4, [np.nan, 1.0, 0.0, 1.0]),
     r"X has 0 feature\(s\)": (X4[:, :0], [0, 1, 0, 1]),
-    r"X holds values as large as 7e\+200, expected numbers below 3e38": (1e200 * X4, [0, 1, 0, 1]),
+    r"X holds values as large as 7e\+200, expected numbers below 3e\+38": (1e200 * X4, [0, 1, 0, 1]),
 }
 
 
@@ -283,7 +288,9 @@ def test_other_features_than_trained_on():
     machine = BayesianSVM().fit(X4, [0, 1, 0, 1])
     with pytest.raises(ValueError, match="X has 3 features, but BayesianSVM is expecting 2 features"):
         machine.predict(np.zeros((1, 3)))
-    with pytest.raises(InputError, match=r"X holds values as large as 1e\+200, expected numbers below 3e38"):
+    with pytest.raises(
+        InputError, match=r"X holds values as large as 1e\+200, expected numbers below 3e\+38"
+    ):
         machine.predict_proba(np.full((1, 2), -1e200))
 
 

@@ -29,11 +29,15 @@ _SAMPLED = 8  # blocks that a first look, and the start, are at
 
 @dataclass(frozen=True)
 class Scene:
-    """The array to restore and its mask, neither of them in memory."""
+    """The array to restore and its mask, neither of them in memory.
+
+    ``declared`` is what a masked array, which is in memory, says itself: True is observed.
+    """
 
     values: LazyArray
     mask: LazyArray | None
     mask_is: str
+    declared: np.ndarray | None = None
 
     @classmethod
     def of(cls, source: Any, observed: Any, key: str | None, mask_key: str | None, mask_is: str) -> "Scene":
@@ -44,17 +48,21 @@ class Scene:
             raise InputError(f"observed has shape {mask.shape}, expected {values.shape} like source")
         if mask_is not in ("observed", "missing"):
             raise InputError(f"mask_is must be 'observed' or 'missing', not {mask_is!r}")
-        return cls(values, mask, mask_is)
+        declared = ~np.ma.getmaskarray(source) if isinstance(source, np.ma.MaskedArray) else None
+        return cls(values, mask, mask_is, declared)
 
     def read(self, box: tuple[slice, ...]) -> tuple[np.ndarray, np.ndarray]:
         """The entries of a box and which of them are observed."""
         values = self.values.read(box)
         mask = None if self.mask is None else self.mask.read(box[: len(self.mask.shape)])
-        try:
-            return values, observed_entries(values, mask, mask_is=self.mask_is, may_be_none=True)
-        except InputError as error:
-            where = ", ".join(f"{here.start}:{here.stop}" for here in box)
-            raise InputError(f"[{where}] of {self.values.name} cannot be used: {error}") from error
+        where = ", ".join(f"{here.start}:{here.stop}" for here in box)
+        observed = observed_entries(
+            values, mask, mask_is=self.mask_is, may_be_none=True,
+            declared=None if self.declared is None else self.declared[box],
+            name=f"[{where}] of {self.values.name}",
+            mask_name="" if self.mask is None else f"[{where}] of {self.mask.name}",
+        )  # fmt: skip
+        return values, observed
 
     def first_look(self, block_shape: tuple[int, ...], seed: int) -> tuple[Look, Scaling]:
         """A look at some blocks; at others as long as what was seen is nothing, or all the same."""
@@ -72,7 +80,7 @@ class Scene:
                 values.append(here)
                 masks.append(seen)
         if not values:
-            raise InputError(f"nothing is observed: all entries of {self.values.name} are missing")
+            raise InputError(f"nothing of {self.values.name} is observed: all its entries are missing")
         flat, flags = (np.concatenate([one.ravel() for one in parts]) for parts in (values, masks))
         refuse_constant(flat, flags, self.values.name)
         scaling = Scaling.fit(flat, flags)

@@ -1,5 +1,7 @@
-"""The one exception that a user's mistake raises, and the check that is needed everywhere."""
+"""The one exception that a user's mistake raises, and the checks that are needed everywhere."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 
@@ -22,3 +24,10 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
         end = f"at least {least}" if most is None else f"{least} to {most}"
         raise InputError(f"{name} must be a whole number of {end}, not {value!r}")
     return int(value)
+
+
+def path_of(name: str, value: Any, kind: str = "file") -> Path:
+    """``value`` as a path of a file or folder, or an InputError that names the argument."""
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"{name} must be the path of a {kind}, not {value!r}")
+    return Path(value)

@@ -129,22 +129,11 @@ def inpaint_large(
     if not (isinstance(forgetting, (int, float)) and 0.0 <= forgetting <= 1.0):
         raise InputError(f"forgetting must be a number from 0 to 1, not {forgetting!r}")
     seed = check_seed(seed)
-    for name, path in (("target", target), ("std", std)):
-        if not isinstance(path, (str, os.PathLike)) and (name == "target" or path is not None):
-            raise InputError(f"{name} must be the path of a zarr store or npy file, not {path!r}")
+    _check_paths(target, std)
     if regions is not None:
         whole_number("regions", regions, 1, 4_096)
-    scene = Scene.of(source, observed, key, mask_key, mask_is)
+    scene = _open(source, observed, key, mask_key, mask_is, target, std, progress)
     shape = scene.values.shape
-    check_lazy_target(target, shape, scene.values.dtype)
-    if std is not None:
-        check_lazy_target(std, shape, np.float32)
-    _refuse_overwriting(target, std, source, observed)
-    if scene.values.missing_chunks:
-        progress.note(
-            f"{scene.values.missing_chunks} chunks of {scene.values.name} are not there and read as its fill "
-            "value: if that is not meant, it is only half written"
-        )
     block = _block_shape(block_shape, scene.values)
     look, scaling = scene.first_look(block, seed)
     settings = resolve(
@@ -172,6 +161,31 @@ def inpaint_large(
         Path(target), None if std is None else Path(std), learned.dictionary({}, RANK_TOLERANCE), noise,
         settings.grid.n_items, block, blocks.n_blocks, run.epochs, run.threads, time.perf_counter() - began,
     )  # fmt: skip
+
+
+def _check_paths(target: Any, std: Any) -> None:
+    for name, path in (("target", target), ("std", std)):
+        if not isinstance(path, (str, os.PathLike)) and (name == "target" or path is not None):
+            raise InputError(f"{name} must be the path of a zarr store or npy file, not {path!r}")
+
+
+def _open(
+    source: Any, observed: Any, key: str | None, mask_key: str | None, mask_is: str, target: str | Path,
+    std: str | Path | None, progress: Progress,
+) -> Scene:  # fmt: skip
+    """What is read, after a look at what is to be written."""
+    scene = Scene.of(source, observed, key, mask_key, mask_is)
+    values = scene.values
+    check_lazy_target(target, values.shape, values.dtype, "target")
+    if std is not None:
+        check_lazy_target(std, values.shape, np.float32, "std")
+    _refuse_overwriting(target, std, source, observed)
+    if values.missing_chunks:
+        progress.note(
+            f"{values.missing_chunks} chunks of {values.name} are not there and read as its fill value: "
+            "if that is not meant, it is only half written"
+        )
+    return scene
 
 
 def _refuse_overwriting(target: Any, std: Any, *read: Any) -> None:

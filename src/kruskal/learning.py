@@ -190,21 +190,26 @@ def _checked(arrays: Any, observed: Any) -> tuple[list[np.ndarray], list[np.ndar
     """The arrays and their masks, all checked."""
     if isinstance(arrays, np.ndarray):
         arrays, observed = [arrays], [observed] if isinstance(observed, np.ndarray) else observed
-    arrays = list(arrays)
+    arrays = _listed("arrays", arrays)
     if not arrays:
         raise InputError("arrays must hold at least one array")
-    given = [None] * len(arrays) if observed is None else list(observed)
+    given = [None] * len(arrays) if observed is None else _listed("observed", observed)
     if len(given) != len(arrays):
         raise InputError(f"observed must hold one mask per array: {len(given)} for {len(arrays)} arrays")
     values, masks = [], []
-    for number, (array, mask) in enumerate(zip(arrays, given), start=1):
-        try:
-            values.append(real_array(array, "it"))
-            masks.append(observed_entries(array, mask))
-        except InputError as error:
-            raise InputError(f"array {number} of {len(arrays)} cannot be used: {error}") from error
+    for number, (array, mask) in enumerate(zip(arrays, given)):
+        name = f"arrays[{number}]"
+        values.append(real_array(array, name))
+        masks.append(observed_entries(array, mask, name=name, mask_name=f"observed[{number}]"))
     together_shape([array.shape for array in values])
     return values, masks
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError:
+        raise InputError(f"{name} must be an array or a list of arrays, not {values!r}") from None
 
 
 def _refuse_other_channels(shapes: list[tuple[int, ...]], channels: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.data import atomic_path
-from kruskal.errors import InputError
+from kruskal.errors import InputError, path_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,7 +69,7 @@ class Restoration:
 
     def save(self, path: str | Path) -> None:
         """Write everything but the timing to an npz file; the same run gives the same bytes."""
-        path = Path(path)
+        path = path_of("path", path)
         if path.suffix.lower() != ".npz":
             raise InputError(f"path must end in .npz, not {path.name!r}")
         arrays = {f"trace_{name}": values for name, values in self.trace.items()}

@@ -1,10 +1,7 @@
 """Restoring an array: what most people call."""
 
 import math
-import time
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,23 +12,16 @@ from kruskal.choose import Pilot, choose, worth_a_pilot
 from kruskal.data import Scaling, observed_entries, refuse_constant
 from kruskal.defaults import MOST_SWEEPS, Look
 from kruskal.engines import checkpoint as checkpoints
-from kruskal.engines.chain import Chain
 from kruskal.engines.dictionary import Dictionary
-from kruskal.engines.online import AnyChain, OnlineChain
-from kruskal.engines.progress import COMPILING, Progress, Silent
-from kruskal.engines.stopping import Stopping
-from kruskal.engines.threads import StackEngine, ThreadEngine, check_threads
-from kruskal.errors import InputError
-from kruskal.kernel import watch_compilation
-from kruskal.models import MGPCPModel
-from kruskal.models.base import FactorModel
+from kruskal.engines.progress import Progress, Silent
+from kruskal.engines.threads import check_threads
+from kruskal.errors import InputError, path_of
 from kruskal.online import check_memory
-from kruskal.patches import Items, cut
+from kruskal.option_checks import refuse_for_mgp_cp
 from kruskal.restoration import Restoration
 from kruskal.reuse import open_dictionary, settle
-from kruskal.settings import Settings, refuse_for_mgp_cp, resolve
-
-RANK_TOLERANCE = 0.01
+from kruskal.running import Run
+from kruskal.settings import Settings, resolve
 
 
 def inpaint(
@@ -131,56 +121,41 @@ def inpaint(
     True
     """
     values = _numeric(x)
-    mask = observed_entries(x if isinstance(x, np.ma.MaskedArray) else values, observed)
+    mask = observed_entries(
+        x if isinstance(x, np.ma.MaskedArray) else values, observed, name="x", mask_name="observed"
+    )
     refuse_constant(values, mask, "x")
     look = Look.at(values, mask, Scaling.fit(values, mask).scale)
     if until_converged and sweeps is None and epochs is None and setting == "default":
         sweeps, epochs = (None, MOST_SWEEPS) if online else (MOST_SWEEPS, None)
     known = open_dictionary(dictionary)
-    resolved = partial(_resolve, settle({
+    options = {
         "setting": setting, "model": model, "patch_shape": patch_shape, "stride": stride, "n_atoms": n_atoms,
         "rank": rank, "sweeps": sweeps, "burn_in": burn_in, "start": start, "alpha": alpha, "codes": codes,
         "channels": channels, "usage_prior": usage_prior, "sparsity": sparsity, "regions": regions,
         "until_converged": until_converged, "time_budget": time_budget, "online": online,
         "batch_size": batch_size, "epochs": epochs, "passes": passes, "seed": seed, "look": look,
-    }, known, adapt, values.shape))  # fmt: skip
+    }  # fmt: skip
+    resolved = partial(_resolve, settle(options, known, adapt, values.shape))
     settings = resolved(values.shape)
     pilots: list[Pilot] = []
     threads, progress = check_threads(threads), progress or Silent()
-    free = {
-        name for name, given in (
-            ("patch_shape", patch_shape is not None), ("rank", rank != "auto"),
-            ("sparsity", usage_prior is not None or sparsity is not None),
-        ) if not given
-    }  # fmt: skip
-    if model == "mgp-cp":
-        refuse_for_mgp_cp(auto=auto or None)
-        auto = False
-    if auto is None:
-        auto = len(free) == 3 and setting == "default" and time_budget is None and known is None
-    if auto and known is not None:
-        raise InputError("auto tests patch, sparsity and rank, but a dictionary settles them: leave it out")
-    if auto and free and worth_a_pilot(mask, look):
+    free = _free(options)
+    if _wants_pilots(auto, options, free, known) and worth_a_pilot(mask, look):
+        estimate = partial(_estimate, threads=threads)
         better, pilots = choose(
-            values,
-            mask,
-            resolved,
-            partial(_estimate, threads=threads),
-            free,
-            channels,
-            settings.seed,
-            progress.note,
+            values, mask, resolved, estimate, free, channels, settings.seed, progress.note
         )
         settings = resolved(values.shape, **better)
     check_memory(settings.online, settings.n_atoms, math.prod(settings.patch_shape), bool(mask.all()))
     if settings.online and batch_size is not None and batch_size > settings.batch_size:
         progress.note(f"one batch holds all {settings.batch_size} patches: batch_size {batch_size} is larger")
-    run = _Run(
+    run = Run(
         settings,
         tuple(pilots),
         threads,
         progress,
-        None if checkpoint is None else _path("checkpoint", checkpoint),
+        None if checkpoint is None else path_of("checkpoint", checkpoint, "folder"),
         _seconds("checkpoint_seconds", checkpoint_seconds),
         known,
     )
@@ -198,7 +173,7 @@ def resume(
     directory: str | Path, *, threads: int | None = None, progress: Progress | None = None
 ) -> Restoration:
     """Go on with a run that was given ``checkpoint=directory``; it ends as an uninterrupted run would."""
-    directory = _path("directory", directory)
+    directory = path_of("directory", directory, "folder")
     threads = check_threads(threads)
     saved = checkpoints.load(directory)
     try:
@@ -207,8 +182,33 @@ def resume(
         settings = Settings.from_json(saved.settings)
     except (TypeError, KeyError) as error:
         raise InputError(f"checkpoint folder {directory} cannot be read: its settings are damaged") from error
-    run = _Run(settings, pilots, threads, progress or Silent(), directory, seconds, saved.dictionary)
+    run = Run(settings, pilots, threads, progress or Silent(), directory, seconds, saved.dictionary)
     return run.restore(saved.values, saved.observed, saved.header)
+
+
+def _free(options: dict[str, Any]) -> set[str]:
+    """Which of patch, rank and sparsity are not given, so that pilot runs may choose them."""
+    given = {
+        "patch_shape": options["patch_shape"] is not None,
+        "rank": options["rank"] != "auto",
+        "sparsity": options["usage_prior"] is not None or options["sparsity"] is not None,
+    }
+    return {name for name, is_given in given.items() if not is_given}
+
+
+def _wants_pilots(
+    auto: bool | None, options: dict[str, Any], free: set[str], known: Dictionary | None
+) -> bool:
+    """Whether pilot runs are asked for, or make sense by themselves (``auto`` None)."""
+    if options["model"] == "mgp-cp":
+        refuse_for_mgp_cp(auto=auto or None)
+        return False
+    if auto is None:
+        plain = options["setting"] == "default" and options["time_budget"] is None
+        return plain and len(free) == 3 and known is None
+    if auto and known is not None:
+        raise InputError("auto tests patch, sparsity and rank, but a dictionary settles them: leave it out")
+    return bool(auto and free)
 
 
 def _resolve(given: dict[str, Any], shape: tuple[int, ...], **options: Any) -> Settings:
@@ -218,13 +218,7 @@ def _resolve(given: dict[str, Any], shape: tuple[int, ...], **options: Any) -> S
 
 def _estimate(values: np.ndarray, observed: np.ndarray, settings: Settings, threads: int) -> np.ndarray:
     """The restored array of a run that nobody watches."""
-    return _Run(settings, (), threads, Silent(), None, math.inf).restore(values, observed).mean
-
-
-def _path(name: str, value: Any) -> Path:
-    if not isinstance(value, (str, Path)):
-        raise InputError(f"{name} must be the path of a folder, not {value!r}")
-    return Path(value)
+    return Run(settings, (), threads, Silent(), None, math.inf).restore(values, observed).mean
 
 
 def _seconds(name: str, value: Any) -> float:
@@ -248,130 +242,3 @@ def _numeric(x: Any) -> np.ndarray:
     if values.ndim == 0 or values.size == 0:
         raise InputError(f"x must have at least one axis and one entry, not shape {values.shape}")
     return values
-
-
-@dataclass(frozen=True)
-class _Run:
-    """One run: what it is told, where its state is kept, who is told how far it is."""
-
-    settings: Settings
-    pilots: tuple[Pilot, ...]
-    threads: int
-    progress: Progress
-    directory: Path | None
-    checkpoint_seconds: float
-    dictionary: Dictionary | None = None
-
-    def header(self) -> dict[str, Any]:
-        """What a checkpoint says of the run."""
-        return self.settings.to_json() | {
-            "checkpoint_seconds": self.checkpoint_seconds,
-            "pilots": [pilot.to_json() for pilot in self.pilots],
-        }
-
-    def restore(
-        self, values: np.ndarray, observed: np.ndarray, saved: dict[str, Any] | None = None
-    ) -> Restoration:
-        """Make the sweeps that are not made yet, and read off the result."""
-        began = time.perf_counter()
-        settings = self.settings
-        scaling = Scaling.fit(values, observed)
-        items = cut(scaling.forward(np.where(observed, values, 0)), observed, settings.grid, settings.regions)
-        with ExitStack() as stack:
-            if self.directory is not None:
-                stack.enter_context(checkpoints.locked(self.directory))
-            stack.enter_context(watch_compilation(partial(self.progress.note, COMPILING)))
-            chain = self._begin(items, stack)
-            if saved is not None and self.directory is not None:
-                checkpoints.restore(self.directory, saved, chain)
-            if settings.online is None:
-                self.progress.start(settings.sweeps, chain.done)
-            else:
-                self.progress.start(settings.sweeps * settings.batches, chain.done, "batch")
-            stack.callback(self.progress.stop)
-            if saved is None or not saved["ended"]:
-                self._sweep_to_the_end(chain, scaling, began)
-            return self._read_off(chain, scaling, items.n_items, time.perf_counter() - began)
-
-    def _begin(self, items: Items, stack: ExitStack) -> AnyChain:
-        """The chain at its start, on threads that end with ``stack``."""
-        settings, model = self.settings, self.settings.build_model()
-        start = self.dictionary.first_state(items.n_regions) if self.dictionary else settings.start
-        if settings.online is not None and isinstance(model, FactorModel):
-            online = OnlineChain.begin(
-                model, items, n_batches=settings.batches, kind=settings.online, passes=settings.passes,
-                start=start, seed=settings.seed, threads=self.threads,
-            )  # fmt: skip
-            return stack.enter_context(online)
-        kind = StackEngine if settings.model == "mgp-cp" else ThreadEngine
-        engine = stack.enter_context(kind(items, self.threads))
-        return Chain.begin(model, engine, items, start, settings.seed)
-
-    def _sweep_to_the_end(self, chain: AnyChain, scaling: Scaling, began: float) -> None:
-        settings, saved_at = self.settings, time.monotonic()
-        plan = Stopping(settings.sweeps, settings.burn_in, settings.until_converged, settings.time_budget)
-        keep = chain.now.keeping
-        try:
-            while True:
-                whole, seconds = chain.in_sweeps(), time.perf_counter() - began
-                if whole is not None:  # an epoch is kept or not, and made, as a whole
-                    if plan.ended(whole, seconds):
-                        break
-                    keep = plan.keeps(whole, seconds)
-                chain.advance(keep, look=settings.until_converged)
-                self._tell(chain, scaling)
-                if time.monotonic() - saved_at >= self.checkpoint_seconds:
-                    self._save(chain)
-                    saved_at = time.monotonic()
-        except KeyboardInterrupt:
-            self._save(chain)
-            raise
-        self._save(chain, ended=True)
-
-    def _tell(self, chain: AnyChain, scaling: Scaling) -> None:
-        shown = {name: float(values[-1]) for name, values in self._trace(chain, scaling).items()}
-        if self.settings.online is not None:
-            shown["epoch"] = math.ceil(chain.done / chain.rows_per_sweep)
-        self.progress.update(chain.done, shown)
-
-    def _save(self, chain: AnyChain, ended: bool = False) -> None:
-        """Write a checkpoint, if asked for. A failure is told and does not cost the run."""
-        if self.directory is not None:
-            try:
-                checkpoints.save(self.directory, chain, self.header(), ended)
-            except InputError as error:
-                self.progress.note(f"no checkpoint could be written after sweep {chain.done}: {error}")
-
-    def _trace(self, chain: AnyChain, scaling: Scaling) -> dict[str, np.ndarray]:
-        """The trace without what the model does not have, noise in the units of the data."""
-        trace = chain.trace()
-        if self.settings.model == "bpfa":
-            del trace["alpha"]
-        if self.settings.model == "mgp-cp":
-            trace = {name: trace[name] for name in ("noise_std", "atoms_used", "alpha")}
-            trace["rank"] = trace.pop("atoms_used")
-        trace["noise_std"] = scaling.inverse_std(trace["noise_std"])
-        return trace
-
-    def _read_off(self, chain: AnyChain, scaling: Scaling, n_items: int, seconds: float) -> Restoration:
-        settings, now, trace = self.settings, chain.now, self._trace(chain, scaling)
-        terms: dict[str, Any] = {}
-        if isinstance(chain.model, MGPCPModel):
-            weights, factors = chain.model.sorted_terms(now.state)
-            terms = {"weights": scaling.inverse_std(weights), "factors": factors, "offset": scaling.offset}
-        return Restoration(
-            mean=scaling.inverse(now.moments.mean()).reshape(settings.array_shape),
-            std=scaling.inverse_std(np.sqrt(now.moments.variance())).reshape(settings.array_shape),
-            noise_std=float(trace["noise_std"][-now.moments.draws * chain.rows_per_sweep :].mean()),
-            dictionary=chain.model.atoms(now.state),
-            ranks=chain.model.ranks(now.state, RANK_TOLERANCE),
-            usage=now.usage / (now.moments.draws * n_items),
-            trace=trace,
-            settings=settings.to_json(),
-            pilots=tuple(pilot.to_json() for pilot in self.pilots),
-            kept=now.moments.draws,
-            n_items=n_items,
-            threads=self.threads,
-            seconds=seconds,
-            **terms,
-        )

@@ -1,6 +1,5 @@
 """What a run is told: options checked against the array, and sensible values for those not given."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,9 +11,18 @@ from kruskal.gibbs.start import check_start
 from kruskal.gibbs.usage import UsagePrior
 from kruskal.models import BPFA, KFA, MGPCPModel, Model
 from kruskal.online import EPOCHS, refuse_without_online, resolve_batching
+from kruskal.option_checks import (
+    check_alpha,
+    check_order,
+    check_rank,
+    check_sparsity,
+    check_time_budget,
+    check_usage_prior,
+    one_of,
+    refuse_for_mgp_cp,
+)
 from kruskal.patches import Grid
 from kruskal.random import check_seed
-from kruskal.tensor import maximal_rank
 
 MODELS = ("kfa", "bpfa", "mgp-cp")
 CODES = ("collapsed", "uncollapsed")
@@ -133,11 +141,11 @@ def resolve(
     ``look`` is what a first look at the data says; the rules are in `kruskal.defaults`. The setting "paper"
     puts the paper's values in the place of the rules.
     """
-    _one_of("setting", setting, NAMES)
-    _one_of("model", model, MODELS)
-    _one_of("codes", codes, CODES)
+    one_of("setting", setting, NAMES)
+    one_of("model", model, MODELS)
+    one_of("codes", codes, CODES)
     if channels is not None:
-        _one_of("channels", channels, CHANNELS)
+        one_of("channels", channels, CHANNELS)
     paper = setting == "paper"
     seen = look
     if model == "mgp-cp":
@@ -149,40 +157,26 @@ def resolve(
         n_atoms, usage_prior, regions = 1, (1.0, 1.0), 1
     if paper:
         look = defaults.FIRST_LOOK  # the paper takes the same patch for all its pictures
-    patch = defaults.default_patch_shape(array_shape, channels, look) if patch_shape is None else patch_shape
-    grid = Grid.over(array_shape, patch, 1 if stride is None else stride)
-    if stride is None:
-        grid = grid._replace(stride=defaults.default_stride(grid, channels, look))
+    grid = _grid(array_shape, patch_shape, stride, channels, look)
     if n_atoms is None:
         n_atoms = defaults.paper_atoms(grid.patch_shape) if paper else defaults.default_atoms(grid, look)
     batching = resolve_batching(online, model, grid.n_items, batch_size, passes)
-    if batching.online is None:
+    if batching.online is not None:
+        if sweeps is not None:
+            raise InputError("sweeps is not for learning online: give epochs instead")
+        n_sweeps, n_burn_in = _length("epochs", EPOCHS if epochs is None else epochs, burn_in)
+    else:
         refuse_without_online(epochs=epochs)
-    elif sweeps is not None:
-        raise InputError("sweeps is not for learning online: give epochs instead")
-    if sweeps is None and batching.online is None:
-        usual = defaults.default_sweeps(array_shape, channels, look)
-        if model == "mgp-cp":
-            usual = defaults.TERM_SWEEPS
-        sweeps = defaults.PAPER_SWEEPS if paper else usual
-        burn_in = defaults.PAPER_BURN_IN if paper and burn_in is None else burn_in
-    name, length = ("sweeps", sweeps) if batching.online is None else ("epochs", epochs)
-    n_sweeps = whole_number(name, EPOCHS if length is None else length, 1)
-    n_burn_in = whole_number("burn_in", n_sweeps // 2 if burn_in is None else burn_in, 0)
-    if n_burn_in >= n_sweeps:
-        raise InputError(f"burn_in must be smaller than {name}: {n_burn_in} was given with {n_sweeps} {name}")
+        if sweeps is None:
+            sweeps, burn_in = _usual_length(model, paper, array_shape, channels, look, burn_in)
+        n_sweeps, n_burn_in = _length("sweeps", sweeps, burn_in)
     if regions is None:
         regions = 1 if paper else defaults.default_regions(grid.n_items, look)
-    if usage_prior is not None and sparsity is not None:
-        raise InputError("usage_prior and sparsity say the same thing: give one of them")
-    if usage_prior is None:
-        if sparsity is None:
-            sparsity = 0.0 if paper else defaults.default_sparsity(look)
-        sparsity = _check_sparsity(sparsity)
-        usage_prior = n_atoms, max(1.0, sparsity * grid.n_items)
+    usual = 0.0 if paper else defaults.default_sparsity(look)
+    usage_prior, sparsity = _usage(usage_prior, sparsity, usual, n_atoms, grid.n_items)
     sizes = grid.patch_shape
     if model == "mgp-cp":
-        sizes = _check_order(stack_shape(grid.n_items, grid.patch_shape), grid.array_shape)
+        sizes = check_order(stack_shape(grid.n_items, grid.patch_shape), grid.array_shape)
     if rank == "auto":
         if model == "mgp-cp":
             rank = defaults.default_terms(sizes, grid.n_items, seen)
@@ -195,17 +189,17 @@ def resolve(
         patch_shape=grid.patch_shape,
         stride=grid.stride,
         n_atoms=whole_number("n_atoms", n_atoms, 1, _MOST_ATOMS),
-        rank=_check_rank(rank, sizes) if model != "bpfa" else 0,
+        rank=check_rank(rank, sizes) if model != "bpfa" else 0,
         sweeps=n_sweeps,
         burn_in=n_burn_in,
         start=check_start(start),
-        alpha=_check_alpha(alpha),
+        alpha=check_alpha(alpha),
         codes=codes,
-        usage_prior=_check_usage_prior(usage_prior),
+        usage_prior=check_usage_prior(usage_prior),
         sparsity=sparsity,
         regions=whole_number("regions", regions, 1, _MOST_REGIONS),
         until_converged=bool(until_converged),
-        time_budget=None if time_budget is None else _check_time_budget(time_budget),
+        time_budget=None if time_budget is None else check_time_budget(time_budget),
         seed=check_seed(seed),
         known_atoms=known_atoms,
         annealing=defaults.default_annealing(seen, n_burn_in) if model == "mgp-cp" else 0,
@@ -213,78 +207,44 @@ def resolve(
     )
 
 
-def refuse_for_mgp_cp(**given: Any) -> None:
-    """Refuse options that say something about a dictionary, which MGP-CP does not have."""
-    for name, value in given.items():
-        if value is not None:
-            why = "it decomposes the whole array unless patch_shape is given" if name == "stride" else (
-                "it decomposes one tensor and has neither atoms nor sparse codes"
-            )  # fmt: skip
-            raise InputError(f"{name} is no option of the model mgp-cp: {why}, so leave {name} out")
+def _grid(
+    array_shape: Sequence[int], patch_shape: Sequence[int] | None, stride: int | Sequence[int] | None,
+    channels: str | None, look: defaults.Look,
+) -> Grid:  # fmt: skip
+    """Where the patches lie."""
+    patch = defaults.default_patch_shape(array_shape, channels, look) if patch_shape is None else patch_shape
+    grid = Grid.over(array_shape, patch, 1 if stride is None else stride)
+    return grid._replace(stride=defaults.default_stride(grid, channels, look)) if stride is None else grid
 
 
-def _check_order(sizes: tuple[int, ...], array_shape: tuple[int, ...]) -> tuple[int, ...]:
-    if len(sizes) < 2:
-        shape = "x".join(map(str, array_shape))
-        raise InputError(
-            f"x must have at least two axes longer than 1 for the model mgp-cp, not the shape {shape}"
-        )
-    return sizes
+def _usage(
+    prior: tuple[float, float] | None, sparsity: float | None, usual: float, n_atoms: int, n_items: int
+) -> tuple[tuple[float, float], float | None]:
+    """The prior of the usage, and the sparsity that it follows from unless it is given itself."""
+    if prior is not None:
+        if sparsity is not None:
+            raise InputError("usage_prior and sparsity say the same thing: give one of them")
+        return prior, None
+    sparsity = check_sparsity(usual if sparsity is None else sparsity)
+    return (n_atoms, max(1.0, sparsity * n_items)), sparsity
 
 
-def _check_rank(rank: int | str, patch_shape: tuple[int, ...]) -> int:
-    most = maximal_rank(patch_shape)
-    if isinstance(rank, str):
-        raise InputError(f"rank must be 'auto' or a whole number of at least 1, not {rank!r}")
-    number = whole_number("rank", rank, 1)
-    if number > most:
-        shape = "x".join(map(str, patch_shape))
-        raise InputError(f"rank {number} is not possible: no tensor of shape {shape} has a rank above {most}")
-    return number
+def _usual_length(
+    model: str, paper: bool, array_shape: Sequence[int], channels: str | None, look: defaults.Look,
+    burn_in: int | None,
+) -> tuple[int, int | None]:  # fmt: skip
+    """Sweeps and burn-in when nothing is said of the sweeps."""
+    if paper:
+        return defaults.PAPER_SWEEPS, defaults.PAPER_BURN_IN if burn_in is None else burn_in
+    if model == "mgp-cp":
+        return defaults.TERM_SWEEPS, burn_in
+    return defaults.default_sweeps(array_shape, channels, look), burn_in
 
 
-def _check_alpha(alpha: str | float) -> str | float:
-    if isinstance(alpha, str) and alpha in ("sample", "map"):
-        return alpha
-    try:
-        value = float(alpha)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not 0.0 < value <= 1e8:
-        raise InputError(f"alpha must be 'sample', 'map' or a number above 0 and at most 1e8, not {alpha!r}")
-    return value
-
-
-def _check_time_budget(seconds: float) -> float:
-    try:
-        value = float(seconds)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not 0.0 < value < math.inf:
-        raise InputError(f"time_budget must be a number of seconds above 0, not {seconds!r}")
-    return value
-
-
-def _check_sparsity(sparsity: float) -> float:
-    try:
-        value = float(sparsity)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not 0.0 <= value <= 1e12:
-        raise InputError(f"sparsity must be a number from 0 to 1e12, not {sparsity!r}")
-    return value
-
-
-def _check_usage_prior(prior: tuple[float, float]) -> tuple[float, float]:
-    try:
-        a, b = (float(value) for value in prior)
-    except (TypeError, ValueError):
-        a = b = math.nan
-    if not (0.0 < a < math.inf and 0.0 < b < math.inf):
-        raise InputError(f"usage_prior must be two positive numbers (a, b), not {prior!r}")
-    return a, b
-
-
-def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+def _length(name: str, length: int, burn_in: int | None) -> tuple[int, int]:
+    """Sweeps or epochs, whichever the name says, and how many of them are not kept."""
+    number = whole_number(name, length, 1)
+    n_burn_in = whole_number("burn_in", number // 2 if burn_in is None else burn_in, 0)
+    if n_burn_in >= number:
+        raise InputError(f"burn_in must be smaller than {name}: {n_burn_in} was given with {number} {name}")
+    return number, n_burn_in

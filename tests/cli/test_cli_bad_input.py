@@ -45,7 +45,7 @@ def files(tmp_path, picture):
     ("name", "part"),
     [
         ("infinite.npy", "infinite.npy is infinite at 1 observed entry"),
-        ("all_nan.npy", "nothing is observed"),
+        ("all_nan.npy", "nothing of all_nan.npy is observed: all 144 entries are missing"),
         ("constant.npy", "constant.npy is constant"),
         ("complex.npy", "complex"),
         ("words.npy", "dtype"),
@@ -67,7 +67,7 @@ def test_bad_arrays(refused, files, command, name, part):
     ("options", "part"),
     [
         (["--mask", "mask_small.npy"], "--mask has shape (5, 5)"),
-        (["--mask", "mask_none.npy"], "nothing is observed"),
+        (["--mask", "mask_none.npy"], "nothing of good.npy is observed"),
         (["--mask", "absent.npy"], "absent.npy"),
         (["--mask", "mask_small.npy", "--mask-is", "bad"], "--mask-is"),
         (["--patch", "13x4"], "--patch 13x4 is larger"),

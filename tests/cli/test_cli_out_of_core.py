@@ -52,7 +52,10 @@ def test_large_arrays_go_block_by_block_by_themselves(cli, stored, monkeypatch):
         (("--out-of-core", "--reference", "in.zarr"), "--reference needs the whole array in memory"),
         (("--out-of-core", "--online", "--surrogate", "cdf"), "--surrogate needs the whole array"),
         (("--out-of-core", "--block", "16"), "--block must have one size per axis"),
-        (("--out-of-core", "--mask", "mask.png"), "mask.png' part by part, expected one of .zarr, .npy"),
+        (
+            ("--out-of-core", "--mask", "mask.png"),
+            "--mask 'mask.png' cannot be read part by part, expected one of .zarr, .npy",
+        ),
         (("--block", "8x8"), "--block is for arrays that are restored block by block"),
     ],
 )

@@ -105,7 +105,7 @@ def test_infinities():
     [([np.nan, np.nan], None), ([1.0, 2.0], [0, 0]), (np.ma.masked_all(2), None), ([np.nan, 1], [1, 0])],
 )
 def test_nothing_observed(values, mask):
-    with pytest.raises(InputError, match="nothing is observed"):
+    with pytest.raises(InputError, match="nothing of values is observed: all 2 entries are missing"):
         observed_entries(values, mask)
 
 

@@ -193,6 +193,7 @@ BAD = [
     ({"seed": -1}, "seed must be"),
     ({"threads": 0}, "threads must be"),
     ({"checkpoint": 3}, "checkpoint must be"),
+    ({"svm_options": 3}, "svm_options must be a dictionary or None, not 3"),
 ]
 
 
@@ -210,6 +211,21 @@ def test_bad_options(options, message):
         (np.full((4, 12, 12), np.nan), [0, 1, 0, 1], "NaN or infinity"),
         (np.full((4, 12, 12), 1e39), [0, 1, 0, 1], "values as large as 1e+39".replace("+", r"\+")),
         (np.full((4, 12, 12), "a"), [0, 1, 0, 1], "expected real numbers"),
+        (
+            np.full((4, 12, 12), 1e18),
+            [0, 1, 0, 1],
+            r"X holds values as large as 1e\+18, expected numbers below",
+        ),
+        (1e-20 * np.eye(12)[None].repeat(4, 0), [0, 1, 0, 1], "X holds no value larger than 1e-20"),
+        (np.eye(12, dtype=np.int64)[None].repeat(4, 0), [0, 1, 0, 1], "whole numbers up to 1 of type int64"),
+        (
+            np.ma.masked_less(np.zeros((4, 12, 12)), 1),
+            [0, 1, 0, 1],
+            "X has 576 masked entries, expected none",
+        ),
+        ([[1.0, 2.0], [3.0]], [0, 1], "X is not an array: its rows differ in length"),
+        (np.zeros((4, 12, 12)), [None, "a", "b", 1], "y mixes strings with other labels"),
+        (np.zeros((4, 12, 12)), [[0], [1, 2], [0], [1]], "y has lists of different lengths"),
         (np.zeros((4, 12, 12)), [0, 1, 0], "y has shape"),
         (np.zeros((4, 12, 12)), [1, 1, -1, 1], "one class only"),
         (np.zeros((0, 12, 12)), [], "X has shape"),
@@ -233,6 +249,17 @@ def test_bad_use(data, generative):
         model.predict(np.zeros((2, 11, 12)))
     with pytest.raises(InputError, match="observed has type"):
         generative.inpaint(X_test, np.ones(X_test.shape))
+    with pytest.raises(InputError, match="X has dtype <U1, expected real numbers"):
+        generative.inpaint(np.full(X_test.shape, "a"), np.ones(X_test.shape, bool))
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        generative.sample(seed="a")
+    with pytest.raises(InputError, match=r"y has shape \(1,\), expected one label for each item"):
+        generative.score(X_test, [0])
+    with pytest.raises(InputError, match="D is no parameter of BayesianSVM"):
+        kruskal.DGDN(**SIZES, epochs=1, least_steps=0, svm="em", svm_options={"D": 1}).fit(X, y)
+    for shape in (3, (12,), (-12, -12), (12.5, 12), "ab"):
+        with pytest.raises(InputError, match=r"image_shape must be \(rows, columns\) or"):
+            kruskal.DGDN(**SIZES, image_shape=shape).fit(X.reshape(len(X), -1), y)
     with pytest.raises(InputError, match="prior must be"):
         generative.sample(prior="none")
     with pytest.raises(InputError, match="layer must be"):

@@ -28,6 +28,7 @@ from kruskal.experiments.speed import run as speed_run
 from kruskal.experiments.speed import startup as speed_startup
 from kruskal.experiments.speed import tables as speed_tables
 from kruskal.experiments.speed import worker as speed_worker
+from kruskal.experiments.speed.console import new_console
 
 
 @pytest.fixture(scope="module")
@@ -327,7 +328,7 @@ def test_goals():
 
 
 def test_the_whole_bench_is_saved_and_shown(here, tmp_path, capsys):
-    console = speed_tables.new_console()
+    console = new_console()
     sections = []
     for name, results in speed_run.run(TINY, [1], silent):
         sections.append(name)

@@ -58,10 +58,11 @@ def bench(
     check_new_folder(out, f"--out {out}")
 
     from kruskal.experiments.speed import plan, run, tables
+    from kruskal.experiments.speed.console import new_console
 
     only = run.SECTIONS if sections is None else parse_sections(sections, run.SECTIONS)
     check_others_are_kept(out, run.JSON_NAME, only, run.SECTIONS)
-    console = tables.new_console()
+    console = new_console()
     results: dict[str, Any] = {}
     sizes = plan.QUICK if quick else plan.FULL
     if sections is not None and "peers" in only:

@@ -17,12 +17,13 @@ from kruskal.cli.classify_options import (
     Part,
     Usage,
     check_outputs,
+    chosen_layers,
     numbers,
+    picture_size,
     shapes,
     tell,
 )
 from kruskal.cli.options import INPUT, MODEL, OUTPUT, RUN
-from kruskal.errors import InputError
 
 if TYPE_CHECKING:
     from kruskal.data import LabelledPictures
@@ -122,22 +123,13 @@ def train(
     }  # fmt: skip
     if model is Model.ckfa:
         layers["rank"] = rank
-    chosen = list(range(1, len(layers["n_atoms"]) + 1))
-    if feature_layers is not None:
-        chosen = numbers(feature_layers, "--feature-layers")
-    if min(chosen) < 1 or max(chosen) > len(layers["n_atoms"]):
-        raise InputError(
-            f"--feature-layers must be from 1 to {len(layers['n_atoms'])}, not {feature_layers!r}."
-        )
+    chosen = chosen_layers(feature_layers, len(layers["n_atoms"]))
     check_outputs(output, ".npz", figures, pictures)
 
     from kruskal.data import labelled_pictures, split_by_class
 
-    wanted = None if size is None else options.parse_shape(size, "--size")
-    if wanted is not None and len(wanted) > 2:
-        raise InputError(f"--size takes one or two numbers such as 28 or 28x28, not {size!r}.")
-    shape = None if wanted is None else (wanted[0], wanted[-1])
-    labelled = labelled_pictures(pictures, size=shape, colour=None if colour is None else colour.value)
+    shape, tint = picture_size(size), None if colour is None else colour.value
+    labelled = labelled_pictures(pictures, size=shape, colour=tint)
     used, rest = list(range(len(labelled.y))), []
     if per_class is not None:
         used, rest = (part.tolist() for part in split_by_class(labelled.y, per_class, seed=seed))
@@ -145,11 +137,7 @@ def train(
     classifier.save(output)
     written = [output]
     if figures is not None:
-        from kruskal.report.layers import write_layers
-
-        deep = classifier.deep
-        atoms_of = [deep.pixel_atoms(number) for number in range(1, len(deep.layers_) + 1)]
-        write_layers(figures, atoms_of, [layer.usage_ for layer in deep.layers_])
+        _draw(classifier, figures)
         written.append(figures)
     tell(_described(classifier, labelled, used, rest, written), json, quiet)
 
@@ -226,6 +214,15 @@ def _train(
             return PictureClassifier(deep, svm, layers=chosen, contrast=contrast).fit(labelled.X[used], names)
         except KeyboardInterrupt as error:
             raise interrupted(error) from None
+
+
+def _draw(classifier: PictureClassifier, figures: Path) -> None:
+    """Pictures of the atoms of every layer."""
+    from kruskal.report.layers import write_layers
+
+    deep = classifier.deep
+    atoms_of = [deep.pixel_atoms(number) for number in range(1, len(deep.layers_) + 1)]
+    write_layers(figures, atoms_of, [layer.usage_ for layer in deep.layers_])
 
 
 def _described(

@@ -88,3 +88,21 @@ def shapes(text: str, option: str) -> list[tuple[int, ...]]:
     if any(len(shape) != 2 for shape in shapes):
         raise InputError(f"{option} takes pairs of numbers such as 8x8,6x6, not {text!r}.")
     return shapes
+
+
+def chosen_layers(text: str | None, depth: int) -> list[int]:
+    """Numbers of layers such as ``1,2``, of so many; all of them if nothing is said."""
+    chosen = list(range(1, depth + 1)) if text is None else numbers(text, "--feature-layers")
+    if max(chosen) > depth:
+        raise InputError(f"--feature-layers must be from 1 to {depth}, not {text!r}.")
+    return chosen
+
+
+def picture_size(text: str | None) -> tuple[int, int] | None:
+    """Rows and columns from ``28`` or ``28x28``."""
+    if text is None:
+        return None
+    size = options.parse_shape(text, "--size")
+    if len(size) > 2:
+        raise InputError(f"--size takes one or two numbers such as 28 or 28x28, not {text!r}.")
+    return size[0], size[-1]

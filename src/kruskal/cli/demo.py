@@ -41,7 +41,8 @@ def demo(
 
     from kruskal import data, restore
     from kruskal.cli.checks import check_new_folder
-    from kruskal.engines.progress import choose, duration
+    from kruskal.engines.progress import choose
+    from kruskal.engines.progress_words import duration
     from kruskal.report import psnr, write_figures, write_report
 
     check_new_folder(out, f"--out {out}")

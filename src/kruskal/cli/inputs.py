@@ -49,7 +49,9 @@ def read_inputs(job: Job) -> Inputs:
         with named_by_options(job.mask, "--mask-key"):
             mask = read(job.mask, key=job.mask_key).values
     with named_by_options(job.input):
-        observed = observed_entries(loaded.values, mask, mask_is=job.mask_is, declared=loaded.observed)
+        observed = observed_entries(
+            loaded.values, mask, mask_is=job.mask_is, declared=loaded.observed, name=str(job.input)
+        )
     reference = None
     if job.reference is not None:
         with named_by_options(job.reference, "--reference-key"):

@@ -16,7 +16,8 @@ from kruskal.cli.options import shape_text
 from kruskal.cli.summary import json_ready, rank_histogram
 from kruskal.data.atomic import full_suffix
 from kruskal.data.lazy import LAZY_SUFFIXES, open_lazy
-from kruskal.engines.progress import choose, duration
+from kruskal.engines.progress import choose
+from kruskal.engines.progress_words import duration
 from kruskal.errors import InputError
 
 if TYPE_CHECKING:

@@ -112,7 +112,7 @@ def _list() -> None:
 
 def _finish(outcome: Outcome, out: Path, print_json: bool) -> None:
     """Print and write what is there, then end as the run ended."""
-    from kruskal.experiments.speed.tables import new_console
+    from kruskal.experiments.speed.console import new_console
     from kruskal.experiments.store import as_json
     from kruskal.experiments.tables import show
 

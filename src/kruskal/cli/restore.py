@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kruskal.cli import model_options, options
+from kruskal.cli import model_options, online_options, options
 from kruskal.cli.options import INPUT, MODEL, OUTPUT, RUN
 
 INPAINT_HELP = """Fill in missing entries (and remove noise) of an array of any order.
@@ -93,50 +93,11 @@ def restore(
             metavar="S", help="Stop the sweeps after so many seconds; not repeatable.", rich_help_panel=RUN
         ),
     ] = None,
-    online: Annotated[
-        bool,
-        typer.Option(
-            "--online",
-            help="Learn from one batch of patches at a time; for large arrays.",
-            rich_help_panel=RUN,
-        ),
-    ] = False,
-    surrogate: Annotated[
-        options.Surrogate | None,
-        typer.Option(
-            help="What is remembered of the other batches, with --online: exact sums, the paper's (cdf), or "
-            "the paper's replaced at each visit.",
-            show_default="exact",
-            rich_help_panel=RUN,
-        ),
-    ] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Patches per batch, with --online.",
-            show_default="20000, or 5000 for cdf",
-            rich_help_panel=RUN,
-        ),
-    ] = None,
-    epochs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Visits to every batch, with --online; half of them, or --burn-in, are not kept.",
-            show_default="10",
-            rich_help_panel=RUN,
-        ),
-    ] = None,
-    passes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Sweeps over a batch at a visit, with --online.",
-            show_default="1, or 3 for cdf",
-            rich_help_panel=RUN,
-        ),
-    ] = None,
+    online: online_options.Online = False,
+    surrogate: online_options.SurrogateName = None,
+    batch_size: online_options.BatchSize = None,
+    epochs: online_options.Epochs = None,
+    passes: online_options.Passes = None,
     out_of_core: model_options.OutOfCore = False,
     block: model_options.Block = None,
     start: model_options.StartName = options.Start.pca,

@@ -9,7 +9,7 @@ import numpy as np
 
 from kruskal import __version__
 from kruskal.cli.options import counted, shape_text
-from kruskal.engines.progress import duration
+from kruskal.engines.progress_words import duration
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,7 +1,7 @@
 """READ: an array with its observed entries and metadata, from any format and back; data for experiments."""
 
 from kruskal.data import datasets
-from kruskal.data.arrays import real_array, refuse_constant, refuse_huge
+from kruskal.data.arrays import real_array, refuse_constant, refuse_huge, refuse_infinite, refuse_tiny
 from kruskal.data.atomic import atomic_path
 from kruskal.data.contrast import normalize_contrast
 from kruskal.data.corruption import Corrupted, corrupt, write_corrupted
@@ -31,6 +31,8 @@ __all__ = [
     "real_array",
     "refuse_constant",
     "refuse_huge",
+    "refuse_infinite",
+    "refuse_tiny",
     "resize",
     "rough_noise",
     "split_by_class",

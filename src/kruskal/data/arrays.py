@@ -48,11 +48,25 @@ def refuse_constant(values: np.ndarray, observed: np.ndarray | None, name: str, 
         raise InputError(f"{name} {verb} constant: {entries} {seen[0]}, there is nothing to learn")
 
 
-def refuse_huge(values: np.ndarray, name: str) -> None:
-    """Complain about numbers that float32 cannot hold."""
+def refuse_infinite(values: np.ndarray, name: str) -> None:
+    """Complain about NaN and infinities."""
+    bad = int(values.size - np.isfinite(values).sum())
+    if bad:
+        raise InputError(f"{name} has {bad} entries that are NaN or infinity, expected finite numbers only")
+
+
+def refuse_huge(values: np.ndarray, name: str, limit: float = 3e38) -> None:
+    """Complain about numbers beyond a limit: that of float32, or a smaller one where they are squared."""
     largest = float(np.abs(values).max())
-    if largest > float(np.finfo(np.float32).max):
-        raise InputError(f"{name} holds values as large as {largest:.3g}, expected numbers below 3e38")
+    if largest > limit:
+        raise InputError(f"{name} holds values as large as {largest:.3g}, expected numbers below {limit:g}")
+
+
+def refuse_tiny(values: np.ndarray, name: str, limit: float) -> None:
+    """Complain when all numbers are so small that float32 arithmetic would take them for zero."""
+    largest = float(np.abs(values).max())
+    if largest < limit:
+        raise InputError(f"{name} holds no value larger than {largest:.3g}, expected some above {limit:g}")
 
 
 def number_dtype(dtype: Any, name: str) -> np.dtype:

@@ -63,7 +63,7 @@ def open_lazy(source: Any, name: str, key: str | None = None) -> LazyArray:
         When it is nothing of that, or cannot be opened, or holds no real numbers.
     """
     if isinstance(source, str | os.PathLike):
-        array = _open_path(Path(source), key)
+        array = _open_path(Path(source), name, key)
     elif all(hasattr(source, attribute) for attribute in ("shape", "dtype", "__getitem__")):
         array = LazyArray(
             name, tuple(source.shape), np.dtype(source.dtype), source.__getitem__,
@@ -80,11 +80,12 @@ def open_lazy(source: Any, name: str, key: str | None = None) -> LazyArray:
     return array
 
 
-def _open_path(path: Path, key: str | None) -> LazyArray:
+def _open_path(path: Path, argument: str, key: str | None) -> LazyArray:
     name = f"'{path}'"
     suffix = full_suffix(path).lower()
     if suffix not in LAZY_SUFFIXES:
-        raise InputError(f"cannot read {name} part by part, expected one of {', '.join(LAZY_SUFFIXES)}")
+        expected = ", ".join(LAZY_SUFFIXES)
+        raise InputError(f"{argument} {name} cannot be read part by part, expected one of {expected}")
     if not path.exists():
         raise InputError(f"cannot read {name}: no such file")
     try:
@@ -143,12 +144,15 @@ def written_in_boxes(
         yield put
 
 
-def check_lazy_target(path: str | os.PathLike[str], shape: tuple[int, ...], dtype: Any) -> np.dtype:
-    """The dtype that is stored, or an InputError that says why nothing can be."""
+def check_lazy_target(
+    path: str | os.PathLike[str], shape: tuple[int, ...], dtype: Any, name: str = "path"
+) -> np.dtype:
+    """The dtype that is stored, or an InputError that says why nothing can be; ``name`` is the argument's."""
     target = Path(path)
     suffix = full_suffix(target).lower()
     if suffix not in LAZY_SUFFIXES:
-        raise InputError(f"cannot write '{path}' part by part, expected one of {', '.join(LAZY_SUFFIXES)}")
+        expected = ", ".join(LAZY_SUFFIXES)
+        raise InputError(f"{name} '{path}' cannot be written part by part, expected one of {expected}")
     wanted = np.dtype(np.uint8) if np.dtype(dtype).kind == "b" else number_dtype(dtype, "dtype")
     check_writable(target, shape, wanted)
     return (npy if suffix in npy.SUFFIXES else zarr_store).stored_dtype(target, shape, wanted)

@@ -19,6 +19,8 @@ def observed_entries(
     mask_is: str = "observed",
     declared: np.ndarray | None = None,
     may_be_none: bool = False,
+    name: str = "values",
+    mask_name: str = "mask",
 ) -> np.ndarray:
     """Combine everything that says which entries are missing; an entry is observed if nothing objects.
 
@@ -35,6 +37,8 @@ def observed_entries(
         What the file of the data said (`Loaded.observed`), True is observed.
     may_be_none : bool
         Whether it is fine that no entry at all is observed.
+    name, mask_name : str
+        How messages call `values` and `mask`.
 
     Returns
     -------
@@ -48,23 +52,23 @@ def observed_entries(
     """
     if mask_is not in MEANINGS:
         raise InputError(f"mask_is is {mask_is!r}, expected 'observed' or 'missing'")
-    array = real_array(values, "values")
+    array = real_array(values, name)
     observed = ~np.isnan(array) if array.dtype.kind == "f" else np.ones(array.shape, dtype=bool)
     if isinstance(values, np.ma.MaskedArray):
         observed &= ~np.ma.getmaskarray(values)
     if declared is not None:
-        observed &= _fitting(declared, array.shape, "declared")
+        observed &= _fitting(declared, array.shape, "declared", name)
     if mask is not None:
-        given = _fitting(mask, array.shape, "mask")
+        given = _fitting(mask, array.shape, mask_name, name)
         observed &= given if mask_is == "observed" else ~given
     if array.dtype.kind == "f":
-        _refuse_infinities(array, observed)
+        _refuse_infinities(array, observed, name)
     if not may_be_none and not observed.any():
-        raise InputError(f"nothing is observed: all {array.size} entries are missing")
+        raise InputError(f"nothing of {name} is observed: all {array.size} entries are missing")
     return observed
 
 
-def _fitting(mask: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
+def _fitting(mask: Any, shape: tuple[int, ...], name: str, array_name: str) -> np.ndarray:
     """Turn a mask into booleans that broadcast to `shape`."""
     numbers = real_array(mask, name)
     if numbers.dtype.kind == "f" and np.isnan(numbers).any():
@@ -75,16 +79,16 @@ def _fitting(mask: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
     if flags.shape == shape[:-1]:
         return flags[..., np.newaxis]
     alternative = f" or {shape[:-1]}" if len(shape) > 1 else ""
-    raise InputError(f"{name} has shape {flags.shape}, expected {shape}{alternative} like the array")
+    raise InputError(f"{name} has shape {flags.shape}, expected {shape}{alternative} like {array_name}")
 
 
-def _refuse_infinities(array: np.ndarray, observed: np.ndarray) -> None:
+def _refuse_infinities(array: np.ndarray, observed: np.ndarray, name: str) -> None:
     infinite = np.isinf(array)
     infinite &= observed
     count = int(np.count_nonzero(infinite))
     if count:
         first = tuple(int(i) for i in np.unravel_index(int(np.argmax(infinite)), array.shape))
         raise InputError(
-            f"values is infinite at {count} observed {'entry' if count == 1 else 'entries'}, "
+            f"{name} is infinite at {count} observed {'entry' if count == 1 else 'entries'}, "
             f"the first at index {first}, expected finite values or NaN for missing ones"
         )

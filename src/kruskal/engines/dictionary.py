@@ -22,7 +22,7 @@ from scipy.special import expit, logit
 
 from kruskal import __version__
 from kruskal.data import Scaling, atomic_path
-from kruskal.errors import InputError
+from kruskal.errors import InputError, path_of
 from kruskal.models import FIRST_NOISE_PRECISION, Global
 
 FORMAT = "kruskal dictionary"
@@ -102,7 +102,7 @@ class Dictionary:
 
     def save(self, path: str | Path) -> None:
         """Write it to an npz file; the same dictionary gives the same bytes."""
-        path = Path(path)
+        path = path_of("path", path)
         if path.suffix.lower() != ".npz":
             raise InputError(f"path must end in .npz, not {path.name!r}")
         arrays: dict[str, Any] = {"format": FORMAT, "version": VERSION, "package": self.package}
@@ -117,7 +117,7 @@ class Dictionary:
     @classmethod
     def load(cls, path: str | Path) -> "Dictionary":
         """Read a file of `save`; anything else is refused with one sentence."""
-        path = Path(path)
+        path = path_of("path", path)
         if not path.is_file():
             raise InputError(f"dictionary file {path} does not exist")
         arrays = _arrays(path)

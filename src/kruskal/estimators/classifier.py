@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.data import refuse_huge
+from kruskal.data import refuse_huge, refuse_infinite
 from kruskal.errors import InputError
-from kruskal.estimators.scikit import ScikitEstimator
+from kruskal.estimators.scikit import ScikitEstimator, numbers, refuse_masked
 
 
 class Classifier(ScikitEstimator, ABC):
@@ -35,7 +35,12 @@ class Classifier(ScikitEstimator, ABC):
 
     def score(self, X: Any, y: Any) -> float:
         """The share of items whose class is predicted rightly."""
-        return float(np.mean(self.predict(X) == np.asarray(y)))
+        predicted, labels = self.predict(X), label_array(y)
+        if labels.shape != predicted.shape:
+            raise InputError(
+                f"y has shape {labels.shape}, expected one label for each item, {predicted.shape}"
+            )
+        return float(np.mean(predicted == labels))
 
 
 def check_features(estimator: Any, X: Any, *, fitting: bool) -> np.ndarray:
@@ -47,9 +52,7 @@ def check_features(estimator: Any, X: Any, *, fitting: bool) -> np.ndarray:
     if not fitting:
         estimator.refuse_unfitted()
     array = _real_matrix(X)
-    if not np.isfinite(array).all():
-        bad = int(array.size - np.isfinite(array).sum())
-        raise InputError(f"X has {bad} entries that are NaN or infinity, expected finite numbers only")
+    refuse_infinite(array, "X")
     n_items, n_features = array.shape
     if n_items == 0 or n_features == 0:
         what = "sample" if n_items == 0 else "feature"
@@ -70,13 +73,15 @@ def check_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
     """The classes (Y,), sorted, and the index of the class of every item (N,)."""
     if y is None:
         raise InputError("fit requires y to be passed, but the target y is None")
-    labels = np.asarray(y)
+    labels = label_array(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = _column(y)
     if labels.ndim != 1:
         raise InputError(f"y has shape {labels.shape}, expected one label for each item, shape ({n_items},)")
     if len(labels) != n_items:
         raise InputError(f"y has {len(labels)} labels and X has {n_items} items, expected as many")
+    if labels.dtype.kind not in "buifOUST":
+        raise InputError(f"y has dtype {labels.dtype}, expected classes (whole numbers or strings)")
     if labels.dtype.kind == "f":
         if not np.isfinite(labels).all():
             raise InputError("y has labels that are NaN or infinity, expected classes")
@@ -97,6 +102,14 @@ def check_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
     return classes, index
 
 
+def label_array(y: Any, name: str = "y") -> np.ndarray:
+    """Labels as an array, of whatever dtype and shape."""
+    try:
+        return np.asarray(y)
+    except ValueError as error:
+        raise InputError(f"{name} has lists of different lengths in the place of labels") from error
+
+
 def positive_number(name: str, value: Any) -> float:
     """``value`` as a finite float above 0, or an InputError that names the argument."""
     try:
@@ -111,16 +124,10 @@ def positive_number(name: str, value: Any) -> float:
 def _real_matrix(X: Any) -> np.ndarray:
     if hasattr(X, "tocsr"):
         raise InputError("X is sparse, expected a dense array: use X.toarray()")
-    try:
-        array = np.asarray(X)
-        if array.dtype.kind == "c":
-            raise InputError("Complex data not supported: X has complex numbers, expected real ones")
-        if array.dtype != np.float32:
-            array = array.astype(np.float64)
-    except InputError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"X is not an array of numbers: {error}") from error
+    refuse_masked(X)
+    array = numbers(X)
+    if array.dtype != np.float32:
+        array = array.astype(np.float64)
     if array.ndim != 2:
         raise InputError(
             f"X has shape {array.shape}, expected items by features (N, d). Reshape your data, "

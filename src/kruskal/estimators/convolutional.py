@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from kruskal.data.arrays import real_array
+from kruskal.data.arrays import real_array, refuse_infinite
 from kruskal.engines.progress import Progress, Silent
 from kruskal.engines.threads import ImageThreads, check_threads
 from kruskal.errors import InputError, whole_number
@@ -26,6 +26,7 @@ from kruskal.estimators.image_batches import (
     positive_number,
 )
 from kruskal.estimators.image_learning import ImageLearner, Model
+from kruskal.estimators.scikit import refuse_masked
 from kruskal.gibbs.conv_local import dense_maps, sparse_maps
 from kruskal.gibbs.start import check_start
 from kruskal.models import CFA as GaussianModel
@@ -171,11 +172,13 @@ class CFA(ImageLearner):
         self._check_fitted()
         layout = self.model_.layout
         wanted = (self.n_atoms, *layout.map_shape)
+        refuse_masked(maps, "maps")
         dense = real_array(maps.toarray() if hasattr(maps, "toarray") else maps, "maps")
         if dense.shape[1:] == (np.prod(wanted),):
             dense = dense.reshape(-1, *wanted)
         if dense.shape[1:] != wanted:
             raise InputError(f"maps have shape {dense.shape}, expected (N, {', '.join(map(str, wanted))})")
+        refuse_infinite(dense, "maps")
         with ImageThreads(np.zeros((len(dense), *layout.image_shape)), None, self.threads) as engine:
             free = layout._replace(pooling=(1, 1))  # means over draws may have several non-zeros per block
             for shard in engine.shards:

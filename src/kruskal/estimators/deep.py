@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from kruskal.data import refuse_constant
+from kruskal.data import refuse_constant, refuse_tiny
 from kruskal.engines.progress import Progress
 from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, whole_number
@@ -33,7 +33,8 @@ from kruskal.estimators.deep_layers import (
     map_shape,
     root_mean_square,
 )
-from kruskal.estimators.scikit import ScikitEstimator
+from kruskal.estimators.items import refuse_far_out
+from kruskal.estimators.scikit import ScikitEstimator, refuse_mask
 from kruskal.gibbs.conv_features import project
 from kruskal.random import Stream, check_seed, generator
 
@@ -97,6 +98,7 @@ class DeepCFA(ScikitEstimator):
         """Learn all layers from complete images (N, M_x, M_y) or (N, M_x, M_y, C); ``y`` is ignored."""
         layers = self._check()
         images = complete_images(X)
+        refuse_mask(y, np.asarray(X), "there is no mask, images must be complete")
         image_shapes(images.shape[1:], layers)
         name = "X"
         if self.n_training is not None and self.n_training < len(images):
@@ -104,6 +106,7 @@ class DeepCFA(ScikitEstimator):
             images = images[np.sort(order[: self.n_training])]
             name = f"the choice of n_training ({self.n_training}) images of X"
         refuse_constant(images, None, name)
+        refuse_tiny(images, name, 1e-30)
         unit = root_mean_square(images, "X is zero everywhere")
         values = images.astype(np.float32) / np.float32(unit)
         models, scales = [], [unit]
@@ -128,13 +131,14 @@ class DeepCFA(ScikitEstimator):
         wanted = self.layers_[0].model_.image_shape
         if images.shape[1:] != wanted:
             raise InputError(f"X has images of shape {images.shape[1:]}, expected {wanted} as in fit")
+        refuse_far_out(np.array(float(np.abs(images).max()) / self.scales_[0]))
         readers = [self._reader(model) for model in self.layers_[: max(chosen) + 1]]
         return self._read(readers, self.scales_[: len(readers) + 1], images, chosen)
 
     def atoms(self, layer: int) -> np.ndarray:
         """Atoms (K, m_x, m_y, C) of a layer (from 1), in its own units, those that are left."""
         self.refuse_unfitted()
-        return self.layers_[self._chosen(layer)[0]].dictionary_
+        return self.layers_[whole_number("layer", layer, 1, len(self.layers_)) - 1].dictionary_
 
     def pixel_atoms(self, layer: int) -> np.ndarray:
         """Atoms of a layer (from 1) as the pictures (K, rows, columns, C) that they stand for."""

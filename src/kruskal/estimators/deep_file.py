@@ -18,7 +18,7 @@ import numpy as np
 from kruskal.data import Scaling, atomic_path
 from kruskal.data.atomic import reason
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError
+from kruskal.errors import InputError, path_of
 from kruskal.estimators.convolutional import CFA
 from kruskal.estimators.deep import DeepCFA, DeepCKFA
 from kruskal.estimators.deep_layers import one_layer
@@ -112,7 +112,7 @@ def _put(layer: CFA, part: dict[str, np.ndarray], image_shape: tuple[int, ...]) 
 
 def write_arrays(path: str | Path, arrays: dict[str, Any]) -> None:
     """An npz file, whole or not at all."""
-    path = Path(path)
+    path = path_of("path", path)
     if path.suffix.lower() != ".npz":
         raise InputError(f"path must end in .npz, not {path.name!r}")
     with atomic_path(path) as temporary:
@@ -121,7 +121,7 @@ def write_arrays(path: str | Path, arrays: dict[str, Any]) -> None:
 
 def read_file(path: str | Path, form: str, version: int, build: Any) -> Any:
     """What ``build`` makes of the arrays of an npz file of this format and version."""
-    path = Path(path)
+    path = path_of("path", path)
     if not path.is_file():
         raise InputError(f"model file {path} does not exist")
     try:

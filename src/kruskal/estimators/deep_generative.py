@@ -9,11 +9,9 @@ import numpy as np
 from kruskal.data import refuse_constant
 from kruskal.deep.completion import Beliefs
 from kruskal.deep.pictures import fit_top_prior
-from kruskal.engines.deep_features import top_weights
 from kruskal.engines.progress import Progress
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError
-from kruskal.estimators.classifier import Classifier
+from kruskal.estimators.deep_decisions import Decisions
 from kruskal.estimators.deep_fit import fit_deep
 from kruskal.estimators.deep_pictures import Pictures
 from kruskal.estimators.deep_settings import (
@@ -22,14 +20,14 @@ from kruskal.estimators.deep_settings import (
     check_options,
     check_partial_labels,
     check_validation,
+    refuse_small,
 )
-from kruskal.estimators.svm import BayesianSVM
-from kruskal.models.temperature import fit_scale, probabilities
+from kruskal.gibbs.precision import LARGEST
 
 _PRIOR_IMAGES = 10_000
 
 
-class DGDN(Pictures, Classifier):
+class DGDN(Pictures, Decisions):
     r"""Deep generative deconvolutional network, supervised by a Bayesian support vector machine.
 
     An image is a sum of atoms placed at sparse places; their weights, pooled, are the image of the next
@@ -153,37 +151,12 @@ class DGDN(Pictures, Classifier):
         images = check_images(X, self.image_shape)
         self.classes_, labels = check_partial_labels(y, len(images.values))
         refuse_constant(np.asarray(X), None, "X")
+        refuse_small(np.asarray(X), images)
         other = check_validation(validation, images, self.classes_, self.image_shape)
         self._fitted = fit_deep(options, images, labels, len(self.classes_), other, threads)
         self._given = images._replace(values=images.values[:0])
         self._keep(images, labels, other)
         return self
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Top weights (N, d), places by atoms; the mean over the chains where cells are drawn."""
-        return self._features(self._check(X).values)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Decisions (N, Y), or (N,) for two classes."""
-        f = self._decide(self._features(self._check(X).values))
-        return f[:, 0] if f.shape[1] == 1 else f
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class (N,) with the largest decision."""
-        f = self._decide(self._features(self._check(X).values))
-        index = (f[:, 0] > 0).astype(int) if f.shape[1] == 1 else f.argmax(axis=1)
-        return self.classes_[index]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities (N, Y), by one scale for all decisions.
-
-        The scale was set on the validation images, or, without them, on the training images, whose decisions
-        are surer than others'; a refitted support vector machine brings its own.
-        """
-        features = self._features(self._check(X).values)
-        if hasattr(self, "svm_"):
-            return self.svm_.predict_proba(features)
-        return probabilities(self._decide(features), self.temperature_)
 
     def _options(self) -> dict[str, Any]:
         return {
@@ -202,51 +175,12 @@ class DGDN(Pictures, Classifier):
             self.__dict__.pop(name, None)
         some = np.linspace(0, len(labels) - 1, min(_PRIOR_IMAGES, len(labels))).astype(int)
         features = self._features(images.values[some])
-        noise = images.values[0].size / fitted.trace["residual"][-1] if "residual" in fitted.trace else 1.0
-        self._beliefs = Beliefs(fit_top_prior(features), images.values.mean(axis=0), float(noise))
+        noise, size = 1.0, images.values[0].size
+        if "residual" in fitted.trace:
+            noise = size / max(float(fitted.trace["residual"][-1]), size / LARGEST)
+        self._beliefs = Beliefs(fit_top_prior(features), images.values.mean(axis=0), noise)
         if len(self.classes_):
             self._decide_by(images, labels, features, some, other)
-
-    def _decide_by(
-        self,
-        images: Images,
-        labels: np.ndarray,
-        features: np.ndarray,
-        some: np.ndarray,
-        other: tuple[np.ndarray, np.ndarray] | None,
-    ) -> None:
-        """Fit the support vector machine, or the scale of the training's own decisions.
-
-        ``features`` are those of ``some`` of the images.
-        """
-        if self.svm != "trained":
-            known = np.flatnonzero(labels >= 0)
-            options: dict[str, Any] = {"method": self.svm, "seed": self.seed, "threads": self.threads}
-            machine = BayesianSVM(**(options | (self.svm_options or {})))
-            self.svm_ = machine.fit(self._features(images.values[known]), self.classes_[labels[known]])
-            return
-        known = labels[some] >= 0
-        shown, true = features[known], labels[some][known]
-        if other is not None:
-            shown, true = self._features(other[0]), other[1]
-        self.temperature_ = fit_scale(self._decide(shown), true)
-
-    def _features(self, values: np.ndarray) -> np.ndarray:
-        fitted = self._fitted
-        return top_weights(
-            fitted.model, fitted.expectation, fitted.dense, values, int(self.chains), int(self.seed),
-            self.threads,
-        )  # fmt: skip
-
-    def _decide(self, features: np.ndarray) -> np.ndarray:
-        """(N, Y), or (N, 1) for two classes."""
-        if not len(self.classes_):
-            raise InputError("y had no labels: there are no classes to decide between")
-        if hasattr(self, "svm_"):
-            f = self.svm_.decision_function(features)
-            return f[:, None] if f.ndim == 1 else f
-        f = features @ self.coef_.T + self.intercept_
-        return 0.5 * (f[:, 1:] - f[:, :1]) if f.shape[1] == 2 else f
 
 
 class KruskalDGDN(DGDN):

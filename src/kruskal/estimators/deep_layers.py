@@ -1,12 +1,13 @@
 """Options of a deep model, one value per layer, and how images pass through its layers in batches."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kruskal.data import refuse_constant
+from kruskal.data import refuse_constant, refuse_huge
 from kruskal.engines.progress import Progress, Silent
 from kruskal.engines.threads import Threads
 from kruskal.errors import InputError, whole_number
@@ -37,7 +38,7 @@ def layer_options(
     nonnegative: Any, usage: Any,
 ) -> list[LayerOptions]:  # fmt: skip
     """The options of every layer; a single value stands for all layers."""
-    counts = _several("n_atoms", n_atoms, None)
+    counts = [whole_number("n_atoms", count, 1) for count in _several("n_atoms", n_atoms, None)]
     depth = len(counts)
     sizes = _several("atom_sizes", atom_sizes, depth, pairs=True)
     blocks = list(pooling) if _is_list(pooling) else pooling
@@ -49,7 +50,7 @@ def layer_options(
     signs, usages = _several("nonnegative", nonnegative, depth), _several("usage", usage, depth)
     return [
         LayerOptions(
-            whole_number("n_atoms", counts[i], 1),
+            counts[i],
             pair_of_sizes("atom_sizes", sizes[i]),
             pair_of_sizes("pooling", blocks[i]),
             whole_number("rank", ranks[i], 0),
@@ -78,6 +79,7 @@ def complete_images(X: Any) -> np.ndarray:
     if not seen.all():
         missing = int(seen.size - np.count_nonzero(seen))
         raise InputError(f"X has {missing} missing entries, expected complete images")
+    refuse_huge(images, "X")
     return images
 
 
@@ -140,10 +142,12 @@ def map_shape(model: CFA) -> tuple[int, int, int]:
 
 def root_mean_square(values: np.ndarray, problem: str) -> float:
     """Of all entries; the ``problem`` is that it is 0."""
-    found = float(np.sqrt(np.mean(np.square(values, dtype=np.float32), dtype=np.float64)))
-    if not 0.0 < found < np.inf:
+    largest = float(np.abs(values).max())
+    if largest == 0.0:
         raise InputError(f"{problem}, expected images that differ from zero")
-    return found
+    unit = 2.0 ** min(math.frexp(largest)[1], 127)  # squares stay in the range of float32
+    squares = np.square(values / np.float32(unit), dtype=np.float32)
+    return unit * float(np.sqrt(np.mean(squares, dtype=np.float64)))
 
 
 class MapReader:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from kruskal.data import real_array
 from kruskal.deep.completion import Beliefs, complete_images
 from kruskal.deep.pictures import draw_top_weights, pixel_atoms, uniform_cells
 from kruskal.deep.synthesis import synthesise
@@ -12,7 +13,7 @@ from kruskal.errors import InputError, whole_number
 from kruskal.estimators.deep_fit import Fitted
 from kruskal.estimators.deep_settings import Images, check_images
 from kruskal.estimators.scikit import ScikitEstimator
-from kruskal.random import Stream, generator
+from kruskal.random import Stream, check_seed, generator
 
 PRIORS = ("joint", "independent")
 
@@ -42,12 +43,16 @@ class Pictures(ScikitEstimator):
     def inpaint(self, X: Any, observed: Any, rounds: int = 2, steps: int = 20) -> np.ndarray:
         """X with the entries where ``observed`` is False filled in; see `kruskal.deep.completion`."""
         self._need_generative("inpaint")
-        mask = np.asarray(observed)
-        if mask.dtype != bool or mask.shape != np.shape(X):
+        values, mask = real_array(X, "X"), real_array(observed, "observed")
+        if np.asarray(observed).dtype != bool or mask.shape != values.shape:
             raise InputError(
-                f"observed has type {mask.dtype} and shape {mask.shape}, expected bool {np.shape(X)}"
+                f"observed has type {np.asarray(observed).dtype} and shape {mask.shape}, "
+                f"expected bool {values.shape}"
             )
-        images = self._check(np.where(mask, X, 0))
+        mask = mask != 0
+        if np.ma.isMaskedArray(X):
+            mask &= ~np.ma.getmaskarray(X)
+        images = self._check(np.where(mask, values, np.zeros((), values.dtype)))
         mask = mask.reshape(images.values.shape)
         rounds, steps = whole_number("rounds", rounds, 1), whole_number("steps", steps, 1)
         fitted = self._fitted
@@ -69,7 +74,7 @@ class Pictures(ScikitEstimator):
             raise InputError(f"prior must be one of {', '.join(PRIORS)}, not {prior!r}")
         self._need_generative("sample")
         fitted = self._fitted
-        random = generator(int(self.seed if seed is None else seed), Stream.DEEP_SAMPLES, 0)
+        random = generator(check_seed(self.seed if seed is None else seed), Stream.DEEP_SAMPLES, 0)
         n_samples = whole_number("n_samples", n_samples, 1)
         features = draw_top_weights(self._beliefs.prior, prior, n_samples, fitted.expectation is None, random)
         places = uniform_cells(fitted.model.network, n_samples, random)

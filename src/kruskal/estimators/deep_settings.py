@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kruskal.data import refuse_huge
+from kruskal.data import refuse_huge, refuse_infinite, refuse_tiny
 from kruskal.deep.network import Network, build_network
 from kruskal.deep.objective import Terms
 from kruskal.deep.rmsprop import Schedule
 from kruskal.errors import InputError, whole_number
-from kruskal.estimators.classifier import check_labels, positive_number
+from kruskal.estimators.classifier import check_labels, label_array, positive_number
+from kruskal.estimators.scikit import refuse_masked
 from kruskal.models.dgdn import DeepModel
 from kruskal.random import check_seed
 
@@ -22,6 +23,10 @@ ATOMS = ("gaussian", "kruskal")
 SVMS = ("trained", "em", "stochastic", "gibbs")
 RATES = {"gaussian": 5e-3, "kruskal": 1e-2}
 NO_LABEL = -1
+LARGEST_VALUE = 1e15
+"""Of images; their squares are summed in float32."""
+SMALLEST_SHARE = 1e-3
+"""Of the range of their type that whole numbers have to use."""
 
 
 class Images(NamedTuple):
@@ -44,15 +49,16 @@ def check_images(X: Any, image_shape: Sequence[int] | None, name: str = "X") -> 
 
     Whole numbers are divided by the largest of their type, so that a picture's are in [0, 1].
     """
+    refuse_masked(X, name)
     try:
         array = np.asarray(X)
     except ValueError as error:
-        raise InputError(f"{name} is not an array of numbers: {error}") from error
+        raise InputError(f"{name} is not an array: its rows differ in length") from error
     if array.dtype.kind not in "buif":
         raise InputError(f"{name} has entries of type {array.dtype}, expected real numbers")
     flat = array.ndim == 2 and image_shape is not None
     if flat:
-        assert image_shape is not None
+        image_shape = _image_shape(image_shape)
         if array.shape[1] != math.prod(image_shape):
             raise InputError(
                 f"{name} has {array.shape[1]} numbers per image, expected {math.prod(image_shape)} "
@@ -68,15 +74,22 @@ def check_images(X: Any, image_shape: Sequence[int] | None, name: str = "X") -> 
     if array.dtype.kind in "ui":
         values = array.astype(np.float32) / np.float32(np.iinfo(array.dtype).max)
     else:
-        if not np.isfinite(array).all():
-            bad = int(array.size - np.isfinite(array).sum())
-            raise InputError(
-                f"{name} has {bad} entries that are NaN or infinity, expected finite numbers only"
-            )
-        refuse_huge(array, name)
+        refuse_infinite(array, name)
+        refuse_huge(array, name, LARGEST_VALUE)
         values = array.astype(np.float32)
     shape = (*array.shape[1:3], 1 if grey else array.shape[3])
     return Images(np.ascontiguousarray(values).reshape(len(array), shape[0], -1), shape, flat, grey)
+
+
+def refuse_small(given: np.ndarray, images: Images) -> None:
+    """Complain about images that are next to zero, whole numbers after they were divided."""
+    if given.dtype.kind == "f":
+        refuse_tiny(given, "X", 1.0 / LARGEST_VALUE)
+    elif float(np.abs(images.values).max()) < SMALLEST_SHARE:
+        raise InputError(
+            f"X has whole numbers up to {np.abs(given).max()} of type {given.dtype}, by whose largest number "
+            "they are divided, expected a smaller type such as uint8, or floats"
+        )
 
 
 def check_partial_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
@@ -86,11 +99,13 @@ def check_partial_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
     """
     if y is None:
         return np.zeros(0), np.full(n_items, NO_LABEL)
-    labels = np.asarray(y)
+    labels = label_array(y)
     if labels.ndim != 1 or len(labels) != n_items:
         raise InputError(f"y has shape {labels.shape}, expected one label for each image, shape ({n_items},)")
     if labels.dtype.kind == "O":
         known = np.array([label is not None and not _is_minus_one(label) for label in labels], dtype=bool)
+        if len({isinstance(label, str) for label in labels[known]}) > 1:
+            raise InputError("y mixes strings with other labels, expected all numbers or all strings")
     else:
         known = labels != NO_LABEL if labels.dtype.kind in "if" else np.ones(n_items, bool)
     index = np.full(n_items, NO_LABEL)
@@ -110,7 +125,7 @@ def check_validation(
         X, y = validation
     except (TypeError, ValueError):
         raise InputError("validation must be a pair of images and labels") from None
-    others, labels = check_images(X, image_shape, "validation"), np.asarray(y)
+    others, labels = check_images(X, image_shape, "validation"), label_array(y, "validation")
     if others.shape != images.shape:
         raise InputError(f"validation has images of shape {others.shape}, expected {images.shape}")
     if len(classes) == 0:
@@ -119,6 +134,18 @@ def check_validation(
     if index.shape != (len(others.values),) or not np.array_equal(classes[index], labels):
         raise InputError("validation has labels that are not among those of y, or not one for each image")
     return others.values, index
+
+
+def _image_shape(image_shape: Any) -> tuple[int, ...]:
+    try:
+        shape = tuple(whole_number("image_shape", size, 1) for size in image_shape)
+    except (TypeError, InputError):
+        shape = ()
+    if len(shape) not in (2, 3):
+        raise InputError(
+            f"image_shape must be (rows, columns) or (rows, columns, channels), not {image_shape!r}"
+        )
+    return shape
 
 
 def _is_minus_one(label: Any) -> bool:
@@ -168,6 +195,8 @@ def check_options(options: dict[str, Any]) -> None:
     whole_number("chains", options["chains"], 1)
     whole_number("pretrain_images", options["pretrain_images"], 1)
     whole_number("pretrain_sweeps", options["pretrain_sweeps"], 1)
+    if not isinstance(options["svm_options"], dict | None):
+        raise InputError(f"svm_options must be a dictionary or None, not {options['svm_options']!r}")
     check_seed(options["seed"])
     positive_number("checkpoint_seconds", options["checkpoint_seconds"])
     if options["checkpoint"] is not None and not isinstance(options["checkpoint"], (str, Path)):

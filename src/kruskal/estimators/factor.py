@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from kruskal.data import Scaling, refuse_constant
+from kruskal.data import Scaling, refuse_constant, refuse_infinite
 from kruskal.defaults import Look
 from kruskal.engines.coding import Coder, chunks
 from kruskal.engines.dictionary import Dictionary
@@ -14,7 +14,7 @@ from kruskal.engines.progress import Silent
 from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, whole_number
 from kruskal.estimators.items import check_share, check_tolerance, finite_items, read_items, scaled_items
-from kruskal.estimators.scikit import ScikitEstimator, item_stack, numbers, refuse_mask
+from kruskal.estimators.scikit import ScikitEstimator, item_stack, numbers, refuse_mask, refuse_masked
 from kruskal.gibbs.coding import CodingPlan
 from kruskal.learning import describe, learn_items, resolve_stack
 from kruskal.models import FIRST_NOISE_PRECISION
@@ -153,11 +153,13 @@ class FactorEstimator(ScikitEstimator):
     def inverse_transform(self, codes: Any) -> np.ndarray:
         """The items (N, m_1, .., m_T) that codes (N, K) stand for, in the units of the data."""
         self.refuse_unfitted()
+        refuse_masked(codes, "codes")
         codes = codes if sparse.issparse(codes) else numbers(codes, "codes")
         if codes.ndim != 2 or codes.shape[1] != self.learned_.n_atoms:
             raise InputError(
                 f"codes has shape {codes.shape}, expected (items, {self.learned_.n_atoms}): one per atom"
             )
+        refuse_infinite(codes.data if sparse.issparse(codes) else codes, "codes")
         items = codes @ self.learned_.state.dictionary
         return self.learned_.scaling.inverse(items).reshape(-1, *self.learned_.shape)
 

@@ -13,6 +13,7 @@ from kruskal.engines.progress import COMPILING, Progress
 from kruskal.engines.threads import ImageThreads
 from kruskal.errors import InputError, whole_number
 from kruskal.estimators.image_batches import image_batch
+from kruskal.estimators.items import refuse_far_out
 from kruskal.gibbs.conv_memory import ConvMemory
 from kruskal.gibbs.conv_synthesis import synthesise
 from kruskal.gibbs.usage import UsagePrior
@@ -95,7 +96,9 @@ class ImageLearner(ABC):
         past = getattr(self, "memory_", None)
         past = None if past is None else past.faded(memory)
         number = getattr(self, "passes_", self.sweeps)
-        with ImageThreads(self.scaling_.forward(images), None, self.threads) as engine:
+        values = self.scaling_.forward(images)
+        refuse_far_out(values)
+        with ImageThreads(values, None, self.threads) as engine:
             state = model.start(self.start, engine.shards, self.seed) if first else self.state_
             coarse = 1
             while (step := model.scan_step(coarse)) != (1, 1):
@@ -143,6 +146,7 @@ class ImageLearner(ABC):
         if whole_number("burn_in", burn_in, 0) >= sweeps:
             raise InputError(f"burn_in must be less than sweeps ({sweeps}), not {burn_in!r}")
         values = self.scaling_.forward(np.where(seen, images, 0))
+        refuse_far_out(values)
         with ImageThreads(values, seen, self.threads) as engine:
             state = self.model_.for_images(self.state_, len(images))
             for number in range(1, sweeps + 1):
@@ -166,6 +170,6 @@ class ImageLearner(ABC):
         images, seen, shape = image_batch(X, observed)
         if images.shape[1:] != self.model_.image_shape:
             raise InputError(
-                f"images have shape {images.shape[1:]}, expected {self.model_.image_shape} as in fit"
+                f"X has images of shape {images.shape[1:]}, expected {self.model_.image_shape} as in fit"
             )
         return images, seen, shape

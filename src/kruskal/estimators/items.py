@@ -4,24 +4,37 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.data import Scaling, observed_entries
+from kruskal.data import Scaling, observed_entries, real_array
 from kruskal.errors import InputError
 from kruskal.estimators.scikit import numbers
 from kruskal.patches import Items
 
+LARGEST_SCALED = 1e30
+
 
 def read_items(stack: Any, observed: Any, part: slice, may_be_none: bool) -> tuple[np.ndarray, np.ndarray]:
     """Some items of a stack and which of their entries are observed."""
-    if observed is not None and len(observed) != len(stack):
-        raise InputError(f"observed has {len(observed)} items, expected {len(stack)} like X")
+    if observed is not None:
+        observed = _mask_of(observed, tuple(stack.shape))
     given = stack[part]
     values = numbers(given)
     masked = np.ma.array(values, mask=np.ma.getmaskarray(given)) if np.ma.isMaskedArray(given) else values
     mask = None if observed is None else observed[part]
-    try:
-        return values, observed_entries(masked, mask, may_be_none=may_be_none)
-    except InputError as error:
-        raise InputError(f"X cannot be used: {error}") from error
+    where = "" if len(values) == len(stack) else f"[{part.start}:{part.stop}]"
+    return values, observed_entries(
+        masked, mask, may_be_none=may_be_none, name=f"X{where}", mask_name=f"observed{where}"
+    )
+
+
+def _mask_of(observed: Any, shape: tuple[int, ...]) -> Any:
+    """A mask that can be sliced as items of this shape are; it need not be in memory."""
+    if not hasattr(observed, "shape"):
+        observed = real_array(observed, "observed")
+    if tuple(observed.shape) not in (shape, shape[:-1]):
+        raise InputError(
+            f"observed has shape {tuple(observed.shape)}, expected {shape} or {shape[:-1]} like X"
+        )
+    return observed
 
 
 def scaled_items(values: np.ndarray, observed: np.ndarray, scaling: Scaling) -> Items:
@@ -32,9 +45,14 @@ def scaled_items(values: np.ndarray, observed: np.ndarray, scaling: Scaling) -> 
 def finite_items(values: np.ndarray, observed: np.ndarray, scaling: Scaling) -> Items:
     """The same with the scaling of other items, which these may be too large for."""
     items = scaled_items(values, observed, scaling)
-    if not np.isfinite(items.flat).all():
-        raise InputError("X holds values that are too large beside those that the model was fitted to")
+    refuse_far_out(items.flat)
     return items
+
+
+def refuse_far_out(scaled: np.ndarray) -> None:
+    """Complain when scaled data are beyond what float32 arithmetic survives."""
+    if float(np.abs(scaled).max()) > LARGEST_SCALED:
+        raise InputError("X holds values that are too large beside those that the model was fitted to")
 
 
 def check_tolerance(value: Any) -> float:

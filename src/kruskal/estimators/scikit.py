@@ -2,11 +2,15 @@
 
 import inspect
 import sys
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from kruskal.errors import InputError
+
+
+class NoNumbersError(InputError, TypeError):
+    """What was given holds things that are no numbers; scikit-learn expects a TypeError."""
 
 
 class ScikitEstimator:
@@ -24,7 +28,7 @@ class ScikitEstimator:
         """The parameters by name."""
         return {name: getattr(self, name) for name in self._parameter_names()}
 
-    def set_params(self, **params: Any) -> "ScikitEstimator":
+    def set_params(self, **params: Any) -> Self:
         """Change parameters by name; they are checked by `fit`."""
         for name, value in params.items():
             if name not in self._parameter_names():
@@ -79,7 +83,7 @@ def item_stack(x: Any, name: str = "X") -> Any:
     if type(x).__module__.startswith("scipy.sparse"):
         raise InputError(f"{name} is a sparse matrix, expected a dense array: a zero there is a value")
     if not (hasattr(x, "shape") and hasattr(x, "dtype") and hasattr(x, "__getitem__")):
-        x = np.asarray(x)
+        x = _array(x, name)
     if len(x.shape) < 2:
         raise InputError(
             f"{name} has shape {tuple(x.shape)}, expected (items, entries) or (items, m_1, .., m_T). "
@@ -96,19 +100,36 @@ def item_stack(x: Any, name: str = "X") -> Any:
     return x
 
 
-def refuse_mask(y: Any, stack: Any) -> None:
+def refuse_mask(y: Any, stack: Any, advice: str = "give the mask by its name, observed=...") -> None:
     """Refuse a mask in the place of ``y``, which is ignored: it would go unnoticed."""
     if tuple(getattr(y, "shape", ())) == tuple(stack.shape):
-        raise InputError("y has the shape of X and would be ignored: give the mask by its name, observed=...")
+        raise InputError(f"y has the shape of X and would be ignored: {advice}")
 
 
 def numbers(x: Any, name: str = "X") -> np.ndarray:
     """A part of a stack as an array of real numbers, without its mask."""
-    array = np.ma.getdata(x) if isinstance(x, np.ma.MaskedArray) else np.asarray(x)
+    array = np.ma.getdata(x) if isinstance(x, np.ma.MaskedArray) else _array(x, name)
     if array.dtype.kind == "c":
         raise InputError(f"{name} is complex. Complex data not supported: expected real numbers")
     if array.dtype.kind == "O":
-        array = array.astype(np.float64)  # a TypeError or ValueError of NumPy says what is no number
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise NoNumbersError(f"{name} is not an array of numbers: {error}") from error
     if array.dtype.kind not in "buif":
         raise InputError(f"{name} has dtype {array.dtype}, expected real numbers")
     return array
+
+
+def refuse_masked(x: Any, name: str = "X") -> None:
+    """Refuse masked entries where everything must be known: their values would be used."""
+    n_masked = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
+    if n_masked:
+        raise InputError(f"{name} has {n_masked} masked entries, expected none")
+
+
+def _array(x: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(x)
+    except ValueError as error:
+        raise InputError(f"{name} is not an array: its rows differ in length") from error

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Any
 
-from kruskal.engines.progress import duration
+from kruskal.engines.progress_words import duration
 
 _NOT_TOLD = ("array_shape", "model", "seed")
 

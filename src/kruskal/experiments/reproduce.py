@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kruskal.data import datasets
-from kruskal.engines.progress import duration
+from kruskal.engines.progress_words import duration
 from kruskal.errors import InputError, whole_number
 from kruskal.experiments.cells import Cell, Context
 from kruskal.experiments.experiment import Experiment

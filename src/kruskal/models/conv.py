@@ -79,8 +79,8 @@ class ConvModel:
         layout = Layout(self.image_shape, self.atom_size, self.pooling)
         if min(layout.map_shape) < 1:
             raise InputError(
-                f"atoms of size {self.atom_size[0]}x{self.atom_size[1]} do not fit into images of "
-                f"{self.image_shape[0]}x{self.image_shape[1]}"
+                f"atom_size is {self.atom_size[0]}x{self.atom_size[1]}, expected at most "
+                f"{self.image_shape[0]}x{self.image_shape[1]}, the size of the images"
             )
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "kinds", block_kinds(layout))

@@ -1,53 +1,20 @@
 """The measurements as tables; plain text where there is no terminal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
+from kruskal.experiments.speed.console import milliseconds, number, table
 from kruskal.experiments.speed.measure import PHASES
 
-_PLAIN_WIDTH = 170
 _CALM = 0.2
-
-
-def new_console() -> Console:
-    """Standard output; without a terminal wide enough that no table is folded."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
 
 
 def show(console: Console, section: str, results: dict[str, Any]) -> None:
     """Print the tables of one section."""
     _SECTIONS[section](console, results[section])
     console.print()
-
-
-def _table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A table whose first column is text and whose other columns are numbers."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for place, name in enumerate(columns):
-        table.add_column(name, justify="right" if place else "left", no_wrap=place == 0)
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, str) else number(cell) for cell in row))
-    console.print(table)
-
-
-def number(value: float | None) -> str:
-    """Three digits that count; thousands are separated."""
-    if value is None:
-        return "-"
-    if isinstance(value, int) or abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
-
-
-def milliseconds(seconds: float) -> str:
-    """Seconds as milliseconds, with as many decimals as are worth reading."""
-    value = 1e3 * seconds
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
 def _machine(console: Console, facts: dict[str, Any]) -> None:
@@ -68,7 +35,7 @@ def _startup(console: Console, measured: dict[str, Any]) -> None:
         ("first sweep done, 20 % observed (32x32)", first["masked"]),
     ]
     title = f"Start-up, warm caches, best of {measured['repeats']} processes"
-    _table(console, title, ("from the start of Python to", "seconds"), rows)
+    table(console, title, ("from the start of Python to", "seconds"), rows)
 
 
 def _phases(console: Console, measured: dict[str, Any]) -> None:
@@ -97,7 +64,7 @@ def _phases(console: Console, measured: dict[str, Any]) -> None:
             )
         columns = ("threads (product by)", "cores got", "others", *PHASES, "sweep", "product")
         ratios = ("codes / product", "atoms / codes", "million pairs / s")
-        _table(console, title, (*columns, *ratios), rows)
+        table(console, title, (*columns, *ratios), rows)
         for threads, ratio in one["speed_up"].items():
             console.print(
                 f"{threads} threads against 1: a sweep {ratio['sweep']:.2f} times as fast (codes "
@@ -134,7 +101,7 @@ def _quality(console: Console, measured: dict[str, Any]) -> None:
         if point["sweep"] in steps
     ]
     title = f"Time to quality: {measured['picture']}, 20 % observed, {measured['threads']} threads"
-    _table(console, title, ("sweep", "seconds", "PSNR of the draw", "of the mean of the later half"), rows)
+    table(console, title, ("sweep", "seconds", "PSNR of the draw", "of the mean of the later half"), rows)
     reached = measured["reached"]
     arrival = (
         f"after {reached['seconds']:.2f} s, sweep {reached['sweep']} (by the {reached['by']})"
@@ -166,7 +133,7 @@ def _growth(console: Console, measured: dict[str, Any]) -> None:
         sizes = ("data, threads", "cores got", "others", "N", "K", "P")
         times = ("sweep ms", "codes ms", "atoms ms", "product ms", "codes / product")
         memory = ("active", "bytes / item", "peak MB")
-        _table(console, f"Growth with {what}", (*sizes, *times, *memory), rows)
+        table(console, f"Growth with {what}", (*sizes, *times, *memory), rows)
     slopes = [
         (
             f"{one['axis']}, {one['kind']}, {one['threads']} thread{'s' if one['threads'] > 1 else ''}",
@@ -176,7 +143,7 @@ def _growth(console: Console, measured: dict[str, Any]) -> None:
         for one in measured["exponents"]
         if one["sweep"] is not None
     ]
-    _table(console, "Growth exponents", ("of", "from", "sweep", "codes"), slopes)
+    table(console, "Growth exponents", ("of", "from", "sweep", "codes"), slopes)
     for sentence in measured["failed"]:
         console.print(f"not measured: {sentence}")
 
@@ -243,7 +210,7 @@ def _peers(console: Console, measured: dict[str, Any]) -> None:
             ours = f"kruskal.denoise ({one['kruskal_sweeps']} sweeps, blind)"
             rows.append((ours, what, one["kruskal_seconds"], f"{one['kruskal_psnr']:.2f}"))
     if rows:
-        _table(console, "Peers: denoising, sigma 25", ("program", "array", "seconds", "PSNR"), rows)
+        table(console, "Peers: denoising, sigma 25", ("program", "array", "seconds", "PSNR"), rows)
     for sentence in sentences:
         console.print(sentence)
 
@@ -255,7 +222,7 @@ def _goals(console: Console, aims: list[dict[str, Any]]) -> None:
         bounds += [f"at most {number(aim['high'])}"] if aim["high"] is not None else []
         measured = "not reached" if aim["measured"] is None else number(aim["measured"])
         rows.append((aim["name"], measured, ", ".join(bounds), "yes" if aim["met"] else "NO"))
-    _table(console, "Goals", ("what", "measured", "wanted", "met"), rows)
+    table(console, "Goals", ("what", "measured", "wanted", "met"), rows)
 
 
 _SECTIONS: dict[str, Callable[[Console, Any], None]] = {

@@ -1,0 +1,101 @@
+"""Classes from a fitted deep model: its top weights, decisions on them, and their scale."""
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from kruskal.engines.deep_features import top_weights
+from kruskal.errors import InputError
+from kruskal.estimators.classifier import Classifier
+from kruskal.estimators.deep_fit import Fitted
+from kruskal.estimators.deep_settings import Images
+from kruskal.estimators.svm import BayesianSVM
+from kruskal.models.temperature import fit_scale, probabilities
+
+
+class Decisions(Classifier):
+    """The side of `kruskal.DGDN` that tells classes."""
+
+    svm: str
+    svm_options: dict[str, Any] | None
+    chains: int
+    seed: int
+    threads: int | None
+    classes_: np.ndarray
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    temperature_: float
+    svm_: BayesianSVM
+    _fitted: Fitted
+
+    @abstractmethod
+    def _check(self, X: Any) -> Images:
+        """Images of the shape that was learned from."""
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Top weights (N, d), places by atoms; the mean over the chains where cells are drawn."""
+        return self._features(self._check(X).values)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Decisions (N, Y), or (N,) for two classes."""
+        f = self._decide(self._features(self._check(X).values))
+        return f[:, 0] if f.shape[1] == 1 else f
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class (N,) with the largest decision."""
+        f = self._decide(self._features(self._check(X).values))
+        index = (f[:, 0] > 0).astype(int) if f.shape[1] == 1 else f.argmax(axis=1)
+        return self.classes_[index]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities (N, Y), by one scale for all decisions.
+
+        The scale was set on the validation images, or, without them, on the training images, whose decisions
+        are surer than others'; a refitted support vector machine brings its own.
+        """
+        features = self._features(self._check(X).values)
+        if hasattr(self, "svm_"):
+            return self.svm_.predict_proba(features)
+        return probabilities(self._decide(features), self.temperature_)
+
+    def _decide_by(
+        self,
+        images: Images,
+        labels: np.ndarray,
+        features: np.ndarray,
+        some: np.ndarray,
+        other: tuple[np.ndarray, np.ndarray] | None,
+    ) -> None:
+        """Fit the support vector machine, or the scale of the training's own decisions.
+
+        ``features`` are those of ``some`` of the images.
+        """
+        if self.svm != "trained":
+            known = np.flatnonzero(labels >= 0)
+            options: dict[str, Any] = {"method": self.svm, "seed": self.seed, "threads": self.threads}
+            machine = BayesianSVM().set_params(**(options | (self.svm_options or {})))
+            self.svm_ = machine.fit(self._features(images.values[known]), self.classes_[labels[known]])
+            return
+        known = labels[some] >= 0
+        shown, true = features[known], labels[some][known]
+        if other is not None:
+            shown, true = self._features(other[0]), other[1]
+        self.temperature_ = fit_scale(self._decide(shown), true)
+
+    def _features(self, values: np.ndarray) -> np.ndarray:
+        fitted = self._fitted
+        return top_weights(
+            fitted.model, fitted.expectation, fitted.dense, values, int(self.chains), int(self.seed),
+            self.threads,
+        )  # fmt: skip
+
+    def _decide(self, features: np.ndarray) -> np.ndarray:
+        """(N, Y), or (N, 1) for two classes."""
+        if not len(self.classes_):
+            raise InputError("y had no labels: there are no classes to decide between")
+        if hasattr(self, "svm_"):
+            f = self.svm_.decision_function(features)
+            return f[:, None] if f.ndim == 1 else f
+        f = features @ self.coef_.T + self.intercept_
+        return 0.5 * (f[:, 1:] - f[:, :1]) if f.shape[1] == 2 else f

@@ -1,0 +1,91 @@
+"""Checks of single options of a run: what cannot be is refused with one sentence that names the option."""
+
+import math
+from typing import Any
+
+from kruskal.errors import InputError, whole_number
+from kruskal.tensor import maximal_rank
+
+
+def refuse_for_mgp_cp(**given: Any) -> None:
+    """Refuse options that say something about a dictionary, which MGP-CP does not have."""
+    for name, value in given.items():
+        if value is not None:
+            why = "it decomposes the whole array unless patch_shape is given" if name == "stride" else (
+                "it decomposes one tensor and has neither atoms nor sparse codes"
+            )  # fmt: skip
+            raise InputError(f"{name} is no option of the model mgp-cp: {why}, so leave {name} out")
+
+
+def check_order(sizes: tuple[int, ...], array_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes of the modes of a tensor for MGP-CP, at least two."""
+    if len(sizes) < 2:
+        shape = "x".join(map(str, array_shape))
+        raise InputError(
+            f"x must have at least two axes longer than 1 for the model mgp-cp, not the shape {shape}"
+        )
+    return sizes
+
+
+def check_rank(rank: int | str, patch_shape: tuple[int, ...]) -> int:
+    """A rank that a tensor of this shape can have."""
+    most = maximal_rank(patch_shape)
+    if isinstance(rank, str):
+        raise InputError(f"rank must be 'auto' or a whole number of at least 1, not {rank!r}")
+    number = whole_number("rank", rank, 1)
+    if number > most:
+        shape = "x".join(map(str, patch_shape))
+        raise InputError(f"rank {number} is not possible: no tensor of shape {shape} has a rank above {most}")
+    return number
+
+
+def check_alpha(alpha: str | float) -> str | float:
+    """A word, or a positive number."""
+    if isinstance(alpha, str) and alpha in ("sample", "map"):
+        return alpha
+    try:
+        value = float(alpha)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0.0 < value <= 1e8:
+        raise InputError(f"alpha must be 'sample', 'map' or a number above 0 and at most 1e8, not {alpha!r}")
+    return value
+
+
+def check_time_budget(seconds: float) -> float:
+    """A positive number of seconds."""
+    try:
+        value = float(seconds)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0.0 < value < math.inf:
+        raise InputError(f"time_budget must be a number of seconds above 0, not {seconds!r}")
+    return value
+
+
+def check_sparsity(sparsity: float) -> float:
+    """A number that is not negative."""
+    try:
+        value = float(sparsity)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0.0 <= value <= 1e12:
+        raise InputError(f"sparsity must be a number from 0 to 1e12, not {sparsity!r}")
+    return value
+
+
+def check_usage_prior(prior: tuple[float, float]) -> tuple[float, float]:
+    """Two positive numbers."""
+    try:
+        a, b = (float(value) for value in prior)
+    except (TypeError, ValueError):
+        a = b = math.nan
+    if not (0.0 < a < math.inf and 0.0 < b < math.inf):
+        raise InputError(f"usage_prior must be two positive numbers (a, b), not {prior!r}")
+    return a, b
+
+
+def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse what is not among the choices."""
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")

@@ -1,0 +1,157 @@
+"""One run of a restoration: its sweeps to the end, its checkpoints, and what is read off."""
+
+import math
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kruskal.choose import Pilot
+from kruskal.data import Scaling
+from kruskal.engines import checkpoint as checkpoints
+from kruskal.engines.chain import Chain
+from kruskal.engines.dictionary import Dictionary
+from kruskal.engines.online import AnyChain, OnlineChain
+from kruskal.engines.progress import COMPILING, Progress
+from kruskal.engines.stopping import Stopping
+from kruskal.engines.threads import StackEngine, ThreadEngine
+from kruskal.errors import InputError
+from kruskal.kernel import watch_compilation
+from kruskal.models import MGPCPModel
+from kruskal.models.base import FactorModel
+from kruskal.patches import Items, cut
+from kruskal.restoration import Restoration
+from kruskal.settings import Settings
+
+RANK_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: what it is told, where its state is kept, who is told how far it is."""
+
+    settings: Settings
+    pilots: tuple[Pilot, ...]
+    threads: int
+    progress: Progress
+    directory: Path | None
+    checkpoint_seconds: float
+    dictionary: Dictionary | None = None
+
+    def header(self) -> dict[str, Any]:
+        """What a checkpoint says of the run."""
+        return self.settings.to_json() | {
+            "checkpoint_seconds": self.checkpoint_seconds,
+            "pilots": [pilot.to_json() for pilot in self.pilots],
+        }
+
+    def restore(
+        self, values: np.ndarray, observed: np.ndarray, saved: dict[str, Any] | None = None
+    ) -> Restoration:
+        """Make the sweeps that are not made yet, and read off the result."""
+        began = time.perf_counter()
+        settings = self.settings
+        scaling = Scaling.fit(values, observed)
+        items = cut(scaling.forward(np.where(observed, values, 0)), observed, settings.grid, settings.regions)
+        with ExitStack() as stack:
+            if self.directory is not None:
+                stack.enter_context(checkpoints.locked(self.directory))
+            stack.enter_context(watch_compilation(partial(self.progress.note, COMPILING)))
+            chain = self._begin(items, stack)
+            if saved is not None and self.directory is not None:
+                checkpoints.restore(self.directory, saved, chain)
+            if settings.online is None:
+                self.progress.start(settings.sweeps, chain.done)
+            else:
+                self.progress.start(settings.sweeps * settings.batches, chain.done, "batch")
+            stack.callback(self.progress.stop)
+            if saved is None or not saved["ended"]:
+                self._sweep_to_the_end(chain, scaling, began)
+            return self._read_off(chain, scaling, items.n_items, time.perf_counter() - began)
+
+    def _begin(self, items: Items, stack: ExitStack) -> AnyChain:
+        """The chain at its start, on threads that end with ``stack``."""
+        settings, model = self.settings, self.settings.build_model()
+        start = self.dictionary.first_state(items.n_regions) if self.dictionary else settings.start
+        if settings.online is not None and isinstance(model, FactorModel):
+            online = OnlineChain.begin(
+                model, items, n_batches=settings.batches, kind=settings.online, passes=settings.passes,
+                start=start, seed=settings.seed, threads=self.threads,
+            )  # fmt: skip
+            return stack.enter_context(online)
+        kind = StackEngine if settings.model == "mgp-cp" else ThreadEngine
+        engine = stack.enter_context(kind(items, self.threads))
+        return Chain.begin(model, engine, items, start, settings.seed)
+
+    def _sweep_to_the_end(self, chain: AnyChain, scaling: Scaling, began: float) -> None:
+        settings, saved_at = self.settings, time.monotonic()
+        plan = Stopping(settings.sweeps, settings.burn_in, settings.until_converged, settings.time_budget)
+        keep = chain.now.keeping
+        try:
+            while True:
+                whole, seconds = chain.in_sweeps(), time.perf_counter() - began
+                if whole is not None:  # an epoch is kept or not, and made, as a whole
+                    if plan.ended(whole, seconds):
+                        break
+                    keep = plan.keeps(whole, seconds)
+                chain.advance(keep, look=settings.until_converged)
+                self._tell(chain, scaling)
+                if time.monotonic() - saved_at >= self.checkpoint_seconds:
+                    self._save(chain)
+                    saved_at = time.monotonic()
+        except KeyboardInterrupt:
+            self._save(chain)
+            raise
+        self._save(chain, ended=True)
+
+    def _tell(self, chain: AnyChain, scaling: Scaling) -> None:
+        shown = {name: float(values[-1]) for name, values in self._trace(chain, scaling).items()}
+        if self.settings.online is not None:
+            shown["epoch"] = math.ceil(chain.done / chain.rows_per_sweep)
+        self.progress.update(chain.done, shown)
+
+    def _save(self, chain: AnyChain, ended: bool = False) -> None:
+        """Write a checkpoint, if asked for. A failure is told and does not cost the run."""
+        if self.directory is not None:
+            try:
+                checkpoints.save(self.directory, chain, self.header(), ended)
+            except InputError as error:
+                self.progress.note(f"no checkpoint could be written after sweep {chain.done}: {error}")
+
+    def _trace(self, chain: AnyChain, scaling: Scaling) -> dict[str, np.ndarray]:
+        """The trace without what the model does not have, noise in the units of the data."""
+        trace = chain.trace()
+        if self.settings.model == "bpfa":
+            del trace["alpha"]
+        if self.settings.model == "mgp-cp":
+            trace = {name: trace[name] for name in ("noise_std", "atoms_used", "alpha")}
+            trace["rank"] = trace.pop("atoms_used")
+        trace["noise_std"] = scaling.inverse_std(trace["noise_std"])
+        return trace
+
+    def _read_off(self, chain: AnyChain, scaling: Scaling, n_items: int, seconds: float) -> Restoration:
+        settings, now, trace = self.settings, chain.now, self._trace(chain, scaling)
+        terms: dict[str, Any] = {}
+        if isinstance(chain.model, MGPCPModel):
+            weights, factors = chain.model.sorted_terms(now.state)
+            terms = {"weights": scaling.inverse_std(weights), "factors": factors, "offset": scaling.offset}
+        return Restoration(
+            mean=scaling.inverse(now.moments.mean()).reshape(settings.array_shape),
+            std=scaling.inverse_std(np.sqrt(now.moments.variance())).reshape(settings.array_shape),
+            noise_std=float(trace["noise_std"][-now.moments.draws * chain.rows_per_sweep :].mean()),
+            dictionary=chain.model.atoms(now.state),
+            ranks=chain.model.ranks(now.state, RANK_TOLERANCE),
+            usage=now.usage / (now.moments.draws * n_items),
+            trace=trace,
+            settings=settings.to_json(),
+            pilots=tuple(pilot.to_json() for pilot in self.pilots),
+            kept=now.moments.draws,
+            n_items=n_items,
+            threads=self.threads,
+            seconds=seconds,
+            **terms,
+        )
