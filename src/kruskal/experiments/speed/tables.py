@@ -178,7 +178,7 @@ def _online(console: Console, measured: dict[str, Any]) -> None:
         ]
         side, threads = measured["side"], measured["threads"]
         title = f"Online: {measured['picture']}, {side}x{side}, {run['keep']:.0%} observed, {threads} threads"
-        _table(console, title, ("", "seconds", "PSNR", "seconds of full sweeps to that", "ratio"), rows)
+        table(console, title, ("", "seconds", "PSNR", "seconds of full sweeps to that", "ratio"), rows)
 
 
 def _peers(console: Console, measured: dict[str, Any]) -> None:
