@@ -237,7 +237,25 @@ def test_the_stride_bounds_the_work(shape, patch, look, stride):
 
 
 def test_the_louder_the_noise_the_sparser():
-    quiet, loud, louder = (default_sparsity(Look(1.0, noise)) for noise in (0.05, 0.2, 0.3))
+    quiet, loud, louder = (default_sparsity((60, 60), None, Look(1.0, noise)) for noise in (0.05, 0.2, 0.3))
     assert quiet == 0.125 and quiet < loud < louder
     assert loud == pytest.approx(1.0)
     assert default_sweeps((60, 60, 60), None, Look(1.0, 0.2)) < default_sweeps((60, 60, 60), None, Look())
+
+
+@pytest.mark.parametrize(
+    "shape, channels, sparse",
+    [
+        ((60, 60, 3), None, True),
+        ((60, 60), None, False),
+        ((60, 60, 3), "cut", False),
+        ((60, 60, 9), "keep", False),
+    ],
+)
+def test_incomplete_pictures_in_colour_are_sparser_and_take_longer(shape, channels, sparse):
+    look = Look(0.2, 0.0)
+    assert (default_sparsity(shape, channels, look) > 10) == sparse
+    assert default_sparsity(shape, channels, Look()) == 0.0
+    assert default_sparsity(shape, channels, Look(0.2, 0.05)) == 0.125
+    if sparse:
+        assert default_sweeps(shape, channels, look) > default_sweeps(shape[:2], channels, look)

@@ -21,6 +21,7 @@ _MOST_ITEMS, _FEW_ITEMS = 250_000, 50
 _MOST_WORK = 20_000_000  # entries over all items
 _MOST_NOISY_PICTURE, _MOST_NOISY_VOLUME = (250_000, 32_000_000), (400_000, 80_000_000)  # items, work
 _COLOURS = 4
+_SPARSE, _SPARSE_COLOURS = 2.0, 64.0
 _LOUD = 0.1  # 25 grey levels of 256
 _MOST_ENTRIES = 1_024
 _ITEMS_PER_REGION, _REGIONS = 256, 64
@@ -181,22 +182,32 @@ def default_annealing(look: Look, burn_in: int) -> int:
     return 0 if look.only_represent else min(30, burn_in)
 
 
-def default_sparsity(look: Look) -> float:
+def default_sparsity(array_shape: Sequence[int], channels: str | None, look: Look) -> float:
     """b_pi of the usage prior per item; 0, the paper's flat prior, where clean data are to be represented.
 
-    An eighth for noisy data, and more when the noise is so loud that atoms would be found in it.
+    An eighth for noisy data, and more when the noise is so loud that atoms would be found in it. Much more
+    for incomplete pictures in colour, whose atoms would else follow every observed entry.
     """
     if look.noise is not None and look.noisy:
         return 0.125 * max(1.0, look.noise / _LOUD) ** 3
-    return 0.0 if look.only_represent else 2.0
+    if look.only_represent:
+        return 0.0
+    return _SPARSE_COLOURS if _in_colour(array_shape, channels) else _SPARSE
 
 
 def default_sweeps(array_shape: Sequence[int], channels: str | None, look: Look) -> int:
-    """48 for clean pictures with much missing and 50 for noisy volumes, where more do no better; else 100."""
+    """48 for clean incomplete grey pictures and 50 for noisy volumes, where more do no better; else 100."""
     picture = _order(_split_axes(array_shape, channels)[0]) <= 2
     if look.noisy and not picture:
         return 50
-    return 48 if picture and not (look.noisy or look.only_represent) else 100
+    grey = picture and not _in_colour(array_shape, channels)
+    return 48 if grey and not (look.noisy or look.only_represent) else 100
+
+
+def _in_colour(array_shape: Sequence[int], channels: str | None) -> bool:
+    """Whether this is a picture with two to four channels, which patches take whole."""
+    cut_axes, whole = _split_axes(array_shape, channels)
+    return _order(cut_axes) <= 2 and 1 < math.prod(whole) <= _COLOURS
 
 
 def default_regions(n_items: int, look: Look) -> int:

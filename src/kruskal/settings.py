@@ -172,7 +172,7 @@ def resolve(
         n_sweeps, n_burn_in = _length("sweeps", sweeps, burn_in)
     if regions is None:
         regions = 1 if paper else defaults.default_regions(grid.n_items, look)
-    usual = 0.0 if paper else defaults.default_sparsity(look)
+    usual = 0.0 if paper else defaults.default_sparsity(array_shape, channels, look)
     usage_prior, sparsity = _usage(usage_prior, sparsity, usual, n_atoms, grid.n_items)
     sizes = grid.patch_shape
     if model == "mgp-cp":

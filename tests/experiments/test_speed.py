@@ -276,7 +276,7 @@ def test_online_beside_full_sweeps():
         assert [one["number"] for one in run["batches"]] == list(TINY.online_epochs)
         assert all(one["to_sweeps"] > 0 and one["psnr"] > 5 for one in run["batches"])
     assert len(speed_goals.goals({"online": found})) == 2
-    speed_tables.show(speed_tables.new_console(), "online", {"online": found})
+    speed_tables.show(new_console(), "online", {"online": found})
 
 
 @pytest.mark.parametrize("psnr, seconds, reached", [(25.0, 3.0, True), (20.0, 2.0, True), (30.0, 6.0, False)])
