@@ -259,3 +259,9 @@ def test_incomplete_pictures_in_colour_are_sparser_and_take_longer(shape, channe
     assert default_sparsity(shape, channels, Look(0.2, 0.05)) == 0.125
     if sparse:
         assert default_sweeps(shape, channels, look) > default_sweeps(shape[:2], channels, look)
+
+
+def test_a_pilot_run_does_not_judge_a_very_sparse_chain():
+    grey, colour = resolve((60, 60), look=Look(0.2, 0.0)), resolve((60, 60, 3), look=Look(0.2, 0.0))
+    kinds = [{kind for kind, _ in _candidates(base, {"sparsity", "rank"}, [])} for base in (grey, colour)]
+    assert kinds == [{"", "sparsity", "rank"}, {"", "rank"}]

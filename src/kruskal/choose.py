@@ -150,7 +150,8 @@ def _candidates(
         for other in (step - 1, step + 1):
             if 0 <= other < len(ladder) and ladder[other] != base.patch_shape:
                 result.append(("patch_shape", {"patch_shape": ladder[other]}))
-    if "sparsity" in free:
+    # a chain that is very sparse is slow to settle: a pilot run would always find it worse
+    if "sparsity" in free and (base.sparsity or 0.0) <= max(_SPARSITIES):
         for sparsity in _SPARSITIES:
             if sparsity != base.sparsity:
                 result.append(("sparsity", first | {"sparsity": sparsity}))
