@@ -263,5 +263,7 @@ def test_incomplete_pictures_in_colour_are_sparser_and_take_longer(shape, channe
 
 def test_a_pilot_run_does_not_judge_a_very_sparse_chain():
     grey, colour = resolve((60, 60), look=Look(0.2, 0.0)), resolve((60, 60, 3), look=Look(0.2, 0.0))
-    kinds = [{kind for kind, _ in _candidates(base, {"sparsity", "rank"}, [])} for base in (grey, colour)]
+    kinds = [
+        {kind for kind, _ in pilots._candidates(base, {"sparsity", "rank"}, [])} for base in (grey, colour)
+    ]
     assert kinds == [{"", "sparsity", "rank"}, {"", "rank"}]
