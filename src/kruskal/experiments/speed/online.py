@@ -50,11 +50,13 @@ def _large_picture(side: int) -> Source:
 
 
 def _restore(source: Source, keep: float, threads: int, **length: Any) -> dict[str, Any]:
-    """Restore the picture in the paper's setting; the last third of the sweeps or epochs is averaged."""
+    """Restore the picture in the paper's setting from all patches; the last third of the run is averaged."""
     damaged: Corrupted = corrupt(source.values, keep=keep, seed=DAMAGE_SEED)
     number = length.get("epochs") or length["sweeps"]
     burn_in = number - max(1, number // 3)
-    found = inpaint(*damaged, setting="paper", burn_in=burn_in, seed=ENGINE_SEED, threads=threads, **length)
+    found = inpaint(
+        *damaged, setting="paper", stride=1, burn_in=burn_in, seed=ENGINE_SEED, threads=threads, **length
+    )
     reached = psnr(np.clip(found.mean, 0, 255), source.values, peak=255)
     return {"number": number, "seconds": found.seconds, "psnr": reached}
 

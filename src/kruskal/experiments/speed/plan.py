@@ -63,8 +63,8 @@ class Plan:
     n_trained: int = 5_000
     train_steps: int = 200
     online_side: int = 512
-    online_epochs: tuple[int, ...] = (2, 3, 5, 8)
-    online_sweeps: tuple[int, ...] = (6, 9, 14, 20, 30)
+    online_epochs: tuple[int, ...] = (3, 5, 8)
+    online_sweeps: tuple[int, ...] = (8, 14, 24, 40, 64)
     decomposed_side: int = 200
     n_terms: int = 30
 
