@@ -167,11 +167,11 @@ def test_complexity(calls, tmp_path):
 
 
 def test_castle(calls, tmp_path):
-    assert len(castle.EXPERIMENT.cells(False, None)) == 9 * 2 * 2 + 8
+    assert len(castle.EXPERIMENT.cells(False, None)) == 9 * 2 * 2 + 8 * 2
     quick = castle.EXPERIMENT.cells(True, None)
     assert {(c.options["keep"], c.options["noise"]) for c in quick} == {(0.2, 0), (1.0, 25)} and len(
         quick
-    ) == 10
+    ) == 12
     found = run(castle.EXPERIMENT, "kfa-paper-keep50-noise0-seed1", tmp_path)
     assert found["settings"]["patch_shape"] == (7, 7, 3) and found["settings"]["rank"] == 10
     assert calls[-1]["n_atoms"] == 512 and found["coverage"] > 0

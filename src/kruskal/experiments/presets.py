@@ -9,12 +9,12 @@ SETTINGS = ("paper", "default")
 MODELS = ("kfa", "bpfa")
 MGP_CP = "mgp-cp"
 CDF = "cdf-kfa"
-"""KFA learned online as the paper does; in the paper's setting only."""
+"""KFA learned online as the paper does."""
 _ONLINE = {"online": "cdf", "batch_size": 5_000, "epochs": 10, "burn_in": 5, "passes": 3}
 
 
 def models_of(setting: str) -> tuple[str, ...]:
-    """The models of a table that the paper has a row of CDF-KFA in."""
+    """The models of a table that has CDF-KFA in the paper's setting only."""
     return (*MODELS, CDF) if setting == "paper" else MODELS
 
 
@@ -33,8 +33,8 @@ def options_for(
     (`kruskal.inpaint` knows this setting by name). The start is ours, as the paper's random one needs a
     longer chain, the codes of an item are drawn jointly, and overlapping patches are weighted by their
     precision: for both models alike.
-    "default" gives nothing but the model: all that follows is chosen from the data. The keyword arguments are
-    what the paper says of the experiment; "default" ignores them.
+    "default" gives nothing but the model, and how it is learned online: all that follows is chosen from the
+    data. The keyword arguments are what the paper says of the experiment; "default" ignores them.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def options_for(
     if setting not in SETTINGS:
         raise InputError(f"setting must be one of {', '.join(SETTINGS)}, not {setting!r}")
     if setting == "default":
-        return {"model": model}
+        return {"model": "kfa", **_ONLINE} if model == CDF else {"model": model}
     options: dict[str, Any] = {
         "setting": "paper",
         "model": "kfa" if model == CDF else model,
