@@ -200,7 +200,8 @@ def test_defaults_follow_the_share_that_is_observed():
     assert sides == {0.1: 16, 0.5: 12, 0.9: 8}
     few = resolve((64, 64), look=Look(0.1, 0.0))
     assert (few.usage_prior[1], few.sweeps, few.n_atoms) == (2.0 * few.grid.n_items, 48, 256)
-    assert resolve((64, 64, 3), look=Look(0.1, 0.0)).sweeps == 48
+    colour = resolve((64, 64, 3), look=Look(0.1, 0.0))
+    assert (colour.usage_prior[1], colour.sweeps) == (64.0 * colour.grid.n_items, 100)
     assert resolve((64, 64, 30), look=Look(0.1, 0.0)).sweeps == 100
     assert resolve((64, 64), look=Look(0.1, 0.1)).patch_shape == (12, 12)
     assert resolve((40, 40, 40), look=Look(0.1, 0.0)).patch_shape == (10, 10, 10)
