@@ -102,7 +102,9 @@ def default_patch_shape(
 def _split_axes(array_shape: Sequence[int], channels: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The axes that are cut, and those that patches take whole."""
     shape = tuple(array_shape)
-    if len(shape) >= 3 and (channels == "keep" or (channels is None and shape[-1] <= 4 < max(shape[:-1]))):
+    if len(shape) >= 3 and (
+        channels == "keep" or (channels is None and shape[-1] <= _COLOURS < max(shape[:-1]))
+    ):
         return shape[:-1], shape[-1:]
     return shape, ()
 

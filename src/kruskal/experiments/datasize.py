@@ -15,7 +15,7 @@ from kruskal.experiments.plots import (
     Panel,
     draw_curves,
 )
-from kruskal.experiments.presets import MGP_CP, SETTINGS, mgp_cp_options, models_of, options_for
+from kruskal.experiments.presets import CDF, MGP_CP, MODELS, SETTINGS, mgp_cp_options, options_for
 from kruskal.experiments.scoring import restore_and_score
 from kruskal.experiments.tables import Score, Table, over_seeds, score_of
 
@@ -101,7 +101,8 @@ def _cell(setting: str, model: str, stride: int, seed: int) -> Cell:
 
 
 def _methods(setting: str) -> tuple[str, ...]:
-    return (*models_of(setting), MGP_CP)
+    online = (CDF,) if setting == "paper" else ()
+    return (*MODELS, *online, MGP_CP)
 
 
 def _name(setting: str, model: str, stride: int) -> str:

@@ -13,11 +13,6 @@ CDF = "cdf-kfa"
 _ONLINE = {"online": "cdf", "batch_size": 5_000, "epochs": 10, "burn_in": 5, "passes": 3}
 
 
-def models_of(setting: str) -> tuple[str, ...]:
-    """The models of a table that has CDF-KFA in the paper's setting only."""
-    return (*MODELS, CDF) if setting == "paper" else MODELS
-
-
 def options_for(
     setting: str,
     model: str,

@@ -39,3 +39,8 @@ def milliseconds(seconds: float) -> str:
     """Seconds as milliseconds, with as many decimals as are worth reading."""
     value = 1e3 * seconds
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+
+
+def threads_of(number: int | str) -> str:
+    """As "1 thread" or "2 threads"."""
+    return f"{number} thread{'s' if str(number) != '1' else ''}"

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from kruskal.experiments.speed.console import threads_of
+
 
 class Goal(NamedTuple):
     """One aim: ``low`` <= measured <= ``high``; a measurement of None never arrived where it should."""
@@ -41,7 +43,7 @@ def goals(results: dict[str, Any]) -> list[Goal]:
         if measured is None:
             continue
         for threads, one in measured["threads"].items():
-            where = f"{kind}, {_threads(threads)}"
+            where = f"{kind}, {threads_of(threads)}"
             found.append(Goal(f"code sweep / product ({where})", one["codes_to_product"], None, bound))
             found.append(Goal(f"dictionary update / code sweep ({where})", one["atoms_to_codes"], None, 0.5))
         for threads, ratios in measured["speed_up"].items():
@@ -54,17 +56,17 @@ def goals(results: dict[str, Any]) -> list[Goal]:
         wanted = (one["axis"], one["range"]) in (("items", "large"), ("atoms", "all"))
         if wanted and one["sweep"] is not None:
             letter = "N from 60,000 on" if one["axis"] == "items" else "K"
-            name = f"exponent of {letter} ({one['kind']}, {_threads(one['threads'])})"
+            name = f"exponent of {letter} ({one['kind']}, {threads_of(one['threads'])})"
             low = 0.95 if one["axis"] == "items" else None
             found.append(Goal(name, one["sweep"], low, 1.05))
     for run in growth.get("items", []):
         if run["n_items"] == _MILLION:
-            name = f"peak GB at N = 1,000,000 ({run['kind']}, {_threads(run['threads'])})"
+            name = f"peak GB at N = 1,000,000 ({run['kind']}, {threads_of(run['threads'])})"
             found.append(Goal(name, run["peak_bytes"] / 1e9, None, 8.0))
     quality = results.get("quality")
     if quality and "curve" in quality:
         reached = quality["reached"]
-        name = f"seconds to {quality['target_psnr']} dB, {_threads(quality['threads'])}"
+        name = f"seconds to {quality['target_psnr']} dB, {threads_of(quality['threads'])}"
         found.append(Goal(name, reached["seconds"] if reached else None, None, 4.0))
         name = f"peak GB of that run ({quality['run_sweeps']} sweeps)"
         found.append(Goal(name, quality["peak_bytes"] / 1e9, None, 1.0))
@@ -81,7 +83,3 @@ def goals(results: dict[str, Any]) -> list[Goal]:
     if "startup" in results:
         found.append(Goal("seconds of import kruskal", results["startup"]["import_seconds"], None, 0.3))
     return found
-
-
-def _threads(number: int | str) -> str:
-    return f"{number} thread{'s' if str(number) != '1' else ''}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kruskal.experiments.speed.console import threads_of
 from kruskal.experiments.speed.plan import KEEPS, Plan
 from kruskal.experiments.speed.problems import n_entries
 from kruskal.experiments.speed.worker import WorkerFailed, call
@@ -63,7 +64,7 @@ def _describe(request: dict[str, Any]) -> str:
     return (
         f"N={request['n_items']:,} K={request['n_atoms']} P={n_entries(patch)} "
         f"({'x'.join(map(str, patch))}), "
-        f"{request['kind']}, {request['threads']} thread{'s' if request['threads'] > 1 else ''}"
+        f"{request['kind']}, {threads_of(request['threads'])}"
     )
 
 

@@ -63,13 +63,12 @@ def _restore(source: Source, keep: float, threads: int, **length: Any) -> dict[s
 
 def _beside(one: dict[str, Any], sweeps: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Seconds of full sweeps to the same PSNR, interpolated; the longest if none is there."""
-    before = {"seconds": 0.0, "psnr": -np.inf}
-    for run in sweeps:
-        if run["psnr"] >= one["psnr"]:
-            part = (one["psnr"] - before["psnr"]) / (run["psnr"] - before["psnr"])
-            part = part if np.isfinite(part) else 1.0
-            seconds = before["seconds"] + part * (run["seconds"] - before["seconds"])
-            return {"sweep_seconds": seconds, "reached": True, "to_sweeps": one["seconds"] / seconds}
-        before = run
-    seconds = max(run["seconds"] for run in sweeps)
-    return {"sweep_seconds": seconds, "reached": False, "to_sweeps": one["seconds"] / seconds}
+    better = [run["psnr"] >= one["psnr"] for run in sweeps]
+    if any(better):
+        first = better.index(True)  # interpolated from the run before, if there is one
+        around = sweeps[max(0, first - 1) : first + 1]
+        reached, took = ([run[what] for run in around] for what in ("psnr", "seconds"))
+        seconds = float(np.interp(one["psnr"], reached, took))
+    else:
+        seconds = max(run["seconds"] for run in sweeps)
+    return {"sweep_seconds": seconds, "reached": any(better), "to_sweeps": one["seconds"] / seconds}

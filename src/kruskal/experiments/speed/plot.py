@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kruskal.experiments.speed.console import threads_of
 from kruskal.report.canvas import ACCENT, QUIET, SECOND, drawing_style, new_figure, place_axes, png_bytes
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _draw_panel(axes: Axes, runs: list[dict[str, Any]], field: str) -> None:
     counts = sorted({run["threads"] for run in runs}, reverse=True)
     for threads in counts:
         most = threads == counts[0]
-        plural = f"{threads} thread{'s' if threads > 1 else ''}"
+        plural = threads_of(threads)
         for kind, colour in _COLOURS.items():
             points = [run for run in runs if run["threads"] == threads and run["kind"] == kind]
             axes.plot(

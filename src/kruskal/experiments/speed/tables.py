@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from kruskal.experiments.speed.console import milliseconds, number, table
+from kruskal.experiments.speed.console import milliseconds, number, table, threads_of
 from kruskal.experiments.speed.measure import PHASES
 
 _CALM = 0.2
@@ -100,7 +100,7 @@ def _quality(console: Console, measured: dict[str, Any]) -> None:
         for point in curve
         if point["sweep"] in steps
     ]
-    title = f"Time to quality: {measured['picture']}, 20 % observed, {measured['threads']} threads"
+    title = f"Time to quality: {measured['picture']}, 20 % observed, {threads_of(measured['threads'])}"
     table(console, title, ("sweep", "seconds", "PSNR of the draw", "of the mean of the later half"), rows)
     reached = measured["reached"]
     arrival = (
@@ -136,7 +136,7 @@ def _growth(console: Console, measured: dict[str, Any]) -> None:
         table(console, f"Growth with {what}", (*sizes, *times, *memory), rows)
     slopes = [
         (
-            f"{one['axis']}, {one['kind']}, {one['threads']} thread{'s' if one['threads'] > 1 else ''}",
+            f"{one['axis']}, {one['kind']}, {threads_of(one['threads'])}",
             f"{min(one['sizes']):,} to {max(one['sizes']):,}",
             *("-" if one[name] is None else f"{one[name]:.3f}" for name in ("sweep", "codes")),
         )
@@ -152,11 +152,10 @@ def _images(console: Console, measured: dict[str, Any]) -> None:
     if "failed" in measured:
         console.print(f"images were not measured: {measured['failed']}")
         return
-    step, threads = measured["step"], measured["threads"]
-    plural = "thread" if threads == 1 else "threads"
+    step, threads = measured["step"], threads_of(measured["threads"])
     for sweep, array in ((measured["sweep"], "array"), (measured["picture_sweep"], "picture_array")):
         console.print(
-            f"{sweep['n_images']:,} images of {measured[array]}, {threads} {plural}: a sweep of CKFA "
+            f"{sweep['n_images']:,} images of {measured[array]}, {threads}: a sweep of CKFA "
             f"{sweep['seconds']:.2f} s ({sweep['active_per_image']:.0f} active places per image), a dense "
             f"correlation {sweep['dense_seconds']:.2f} s; peak {sweep['peak_bytes'] / 1e9:.2f} GB"
         )
@@ -176,8 +175,8 @@ def _online(console: Console, measured: dict[str, Any]) -> None:
         rows += [
             (f"{one['number']} sweeps", one["seconds"], f"{one['psnr']:.2f}", "", "") for one in run["sweeps"]
         ]
-        side, threads = measured["side"], measured["threads"]
-        title = f"Online: {measured['picture']}, {side}x{side}, {run['keep']:.0%} observed, {threads} threads"
+        side, threads = measured["side"], threads_of(measured["threads"])
+        title = f"Online: {measured['picture']}, {side}x{side}, {run['keep']:.0%} observed, {threads}"
         table(console, title, ("", "seconds", "PSNR", "seconds of full sweeps to that", "ratio"), rows)
 
 
