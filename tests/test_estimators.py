@@ -217,7 +217,7 @@ def test_parameters():
     model = kruskal.KFA(n_atoms=5)
     assert repr(model) == "KFA(n_atoms=5)"
     assert model.set_params(rank=3, seed=1) is model and (model.rank, model.seed) == (3, 1)
-    with pytest.raises(InputError, match="wrong is no parameter of KFA, which has alpha, burn_in"):
+    with pytest.raises(InputError, match="wrong is no parameter of KFA, which has alpha, annealing, burn_in"):
         model.set_params(wrong=1)
 
 

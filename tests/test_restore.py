@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import kruskal
+from kruskal.data import Scaling
 from kruskal.defaults import Look, default_patch_shape
 from kruskal.engines import checkpoint
 from kruskal.settings import resolve
@@ -48,6 +49,9 @@ class Notes:
         ({"sweeps": 0}, "sweeps must be a whole number of at least 1, not 0"),
         ({"burn_in": 4}, "burn_in must be smaller than sweeps"),
         ({"burn_in": -1}, "burn_in must be a whole number of at least 0"),
+        ({"annealing": -1}, "annealing must be a whole number of at least 0, not -1"),
+        ({"annealing": 3}, "annealing must be at most burn_in: 3 was given with a burn_in of 2"),
+        ({"annealing": 1, "online": True, "sweeps": None}, "annealing is not for learning online"),
         ({"start": "warm"}, "start must be one of pca, random, not 'warm'"),
         ({"model": "pca"}, "model must be one of kfa, bpfa"),
         ({"alpha": 0.0}, "alpha must be 'sample', 'map' or a number above 0"),
@@ -202,10 +206,28 @@ def test_defaults_follow_the_share_that_is_observed():
     assert (few.usage_prior[1], few.sweeps, few.n_atoms) == (2.0 * few.grid.n_items, 48, 256)
     colour = resolve((64, 64, 3), look=Look(0.1, 0.0))
     assert (colour.usage_prior[1], colour.sweeps) == (64.0 * colour.grid.n_items, 100)
+    brief = resolve((64, 64, 3), look=Look(0.1, 0.0), online="cdf")
+    assert brief.usage_prior[1] == 2.0 * brief.grid.n_items
     assert resolve((64, 64, 30), look=Look(0.1, 0.0)).sweeps == 100
     assert resolve((64, 64), look=Look(0.1, 0.1)).patch_shape == (12, 12)
     assert resolve((40, 40, 40), look=Look(0.1, 0.0)).patch_shape == (10, 10, 10)
     assert resolve((40, 40, 40), look=Look(0.2, 0.0)).patch_shape == (8, 8, 8)
+
+
+@pytest.mark.parametrize("model", ["kfa", "bpfa", "mgp-cp"])
+def test_annealed_noise_sinks_slowly_and_is_free_afterwards(model):
+    """The bound of sweep n is b 40^(-n/annealing), b half the range (mgp-cp: the root of the mean square)."""
+    options = {"model": model, "sweeps": 14, "burn_in": 12, "seed": 1, "threads": 1, "rank": 2}
+    options |= {} if model == "mgp-cp" else {"patch_shape": (4, 4), "n_atoms": 6}
+    options |= {"rank": "auto"} if model == "bpfa" else {}
+    plain = kruskal.inpaint(X, **options, annealing=0)
+    slow = kruskal.inpaint(X, **options, annealing=12)
+    bounds = 40.0 ** (-np.arange(1, 12) / 12)
+    first = np.sqrt((X**2).mean()) if model == "mgp-cp" else 0.5 * Scaling.fit(X, np.isfinite(X)).scale
+    trace = slow.trace["noise_std"]
+    assert (trace[:11] >= first * bounds * (1 - 1e-6)).all()
+    assert (plain.trace["noise_std"][:11] < first * bounds).any()
+    assert trace[11:].max() < trace[:11].min()
 
 
 def test_the_papers_setting_does_not_look_at_the_data():

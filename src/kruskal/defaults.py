@@ -184,17 +184,20 @@ def default_annealing(look: Look, burn_in: int) -> int:
     return 0 if look.only_represent else min(30, burn_in)
 
 
-def default_sparsity(array_shape: Sequence[int], channels: str | None, look: Look) -> float:
+def default_sparsity(
+    array_shape: Sequence[int], channels: str | None, look: Look, brief: bool = False
+) -> float:
     """b_pi of the usage prior per item; 0, the paper's flat prior, where clean data are to be represented.
 
     An eighth for noisy data, and more when the noise is so loud that atoms would be found in it. Much more
-    for incomplete pictures in colour, whose atoms would else follow every observed entry.
+    for incomplete pictures in colour, whose atoms would else follow every observed entry; but such chains
+    settle slowly, so not for those that are ``brief``.
     """
     if look.noise is not None and look.noisy:
         return 0.125 * max(1.0, look.noise / _LOUD) ** 3
     if look.only_represent:
         return 0.0
-    return _SPARSE_COLOURS if _in_colour(array_shape, channels) else _SPARSE
+    return _SPARSE_COLOURS if _in_colour(array_shape, channels) and not brief else _SPARSE
 
 
 def default_sweeps(array_shape: Sequence[int], channels: str | None, look: Look) -> int:

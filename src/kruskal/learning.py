@@ -36,6 +36,7 @@ def learn(
     rank: int | str = "auto",
     sweeps: int | None = None,
     burn_in: int | None = None,
+    annealing: int | None = None,
     start: str = "pca",
     alpha: str | float = "sample",
     codes: str = "collapsed",
@@ -53,8 +54,8 @@ def learn(
     arrays : sequence of arrays with the same number of axes, or one array; NaN and masked entries are missing
     observed : a bool array (or None) for each of them, True where an entry is observed
     patch_shape, stride, channels : as for `kruskal.inpaint`, the same for all arrays
-    setting, model, n_atoms, rank, sweeps, burn_in, start, alpha, codes, usage_prior, sparsity, seed, threads,
-    progress : as for `kruskal.inpaint`
+    setting, model, n_atoms, rank, sweeps, burn_in, annealing, start, alpha, codes, usage_prior, sparsity,
+    seed, threads, progress : as for `kruskal.inpaint`
     regions : runs of consecutive patches, each with a usage of its own
 
     Returns
@@ -85,8 +86,8 @@ def learn(
     n_items = sum(grid.n_items for grid in grids)
     settings = resolve_stack(
         n_items, layout.patch_shape, look, setting=setting, model=model, n_atoms=n_atoms, rank=rank,
-        sweeps=sweeps, burn_in=burn_in, start=start, alpha=alpha, codes=codes, usage_prior=usage_prior,
-        sparsity=sparsity, regions=regions, seed=seed,
+        sweeps=sweeps, burn_in=burn_in, annealing=annealing, start=start, alpha=alpha, codes=codes,
+        usage_prior=usage_prior, sparsity=sparsity, regions=regions, seed=seed,
     )  # fmt: skip
     complete = all(mask.all() for mask in masks)
     scaled = scaling.forward(np.where(seen, together, 0))

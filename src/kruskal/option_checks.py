@@ -52,6 +52,27 @@ def check_alpha(alpha: str | float) -> str | float:
     return value
 
 
+def check_length(name: str, length: int, burn_in: int | None) -> tuple[int, int]:
+    """Sweeps or epochs, whichever the name says, and how many of them are not kept."""
+    number = whole_number(name, length, 1)
+    n_burn_in = whole_number("burn_in", number // 2 if burn_in is None else burn_in, 0)
+    if n_burn_in >= number:
+        raise InputError(f"burn_in must be smaller than {name}: {n_burn_in} was given with {number} {name}")
+    return number, n_burn_in
+
+
+def check_annealing(given: int | None, usual: int, burn_in: int, online: bool) -> int:
+    """At most the burn-in, as draws from a chain that is kept warm are none of the model; not online."""
+    if given is None:
+        return usual
+    number = whole_number("annealing", given, 0)
+    if number and online:
+        raise InputError("annealing is not for learning online: leave it out")
+    if number > burn_in:
+        raise InputError(f"annealing must be at most burn_in: {number} was given with a burn_in of {burn_in}")
+    return number
+
+
 def check_time_budget(seconds: float) -> float:
     """A positive number of seconds."""
     try:

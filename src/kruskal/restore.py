@@ -36,6 +36,7 @@ def inpaint(
     rank: int | str = "auto",
     sweeps: int | None = None,
     burn_in: int | None = None,
+    annealing: int | None = None,
     start: str = "pca",
     alpha: str | float = "sample",
     codes: str = "collapsed",
@@ -74,6 +75,9 @@ def inpaint(
     n_atoms : size of the dictionary
     rank : most Kruskal terms of an atom or, for "mgp-cp", of the tensor; or "auto"
     sweeps, burn_in : length of the chain, and how many sweeps at its beginning are not kept
+    annealing : the first sweeps of the burn-in, in which the noise is kept large and sinks slowly: strong
+        structure is found first. Helps to tell apart what atoms of clean data mix; of pictures it can cost
+        atoms (default: none, or 30 sweeps for "mgp-cp"); not online
     start : "pca" or "random"
     alpha : "sample", "map" or a number: how the shrinkage of the ranks is learned
     codes : "collapsed" or "uncollapsed" draws of the codes
@@ -131,10 +135,11 @@ def inpaint(
     known = open_dictionary(dictionary)
     options = {
         "setting": setting, "model": model, "patch_shape": patch_shape, "stride": stride, "n_atoms": n_atoms,
-        "rank": rank, "sweeps": sweeps, "burn_in": burn_in, "start": start, "alpha": alpha, "codes": codes,
-        "channels": channels, "usage_prior": usage_prior, "sparsity": sparsity, "regions": regions,
-        "until_converged": until_converged, "time_budget": time_budget, "online": online,
-        "batch_size": batch_size, "epochs": epochs, "passes": passes, "seed": seed, "look": look,
+        "rank": rank, "sweeps": sweeps, "burn_in": burn_in, "annealing": annealing, "start": start,
+        "alpha": alpha, "codes": codes, "channels": channels, "usage_prior": usage_prior,
+        "sparsity": sparsity, "regions": regions, "until_converged": until_converged,
+        "time_budget": time_budget, "online": online, "batch_size": batch_size, "epochs": epochs,
+        "passes": passes, "seed": seed, "look": look,
     }  # fmt: skip
     resolved = partial(_resolve, settle(options, known, adapt, values.shape))
     settings = resolved(values.shape)

@@ -89,7 +89,10 @@ class Run:
 
     def _sweep_to_the_end(self, chain: AnyChain, scaling: Scaling, began: float) -> None:
         settings, saved_at = self.settings, time.monotonic()
-        plan = Stopping(settings.sweeps, settings.burn_in, settings.until_converged, settings.time_budget)
+        plan = Stopping(
+            settings.sweeps, settings.burn_in, settings.until_converged, settings.time_budget,
+            settings.annealing,
+        )  # fmt: skip
         keep = chain.now.keeping
         try:
             while True:

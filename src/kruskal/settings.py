@@ -13,6 +13,8 @@ from kruskal.models import BPFA, KFA, MGPCPModel, Model
 from kruskal.online import EPOCHS, refuse_without_online, resolve_batching
 from kruskal.option_checks import (
     check_alpha,
+    check_annealing,
+    check_length,
     check_order,
     check_rank,
     check_sparsity,
@@ -92,6 +94,7 @@ class Settings:
             "usage_prior": UsagePrior(*self.usage_prior),
             "collapsed": self.codes == "collapsed",
             "fixed_atoms": self.known_atoms == "fixed",
+            "annealing": self.annealing,
         }
         if self.model == "bpfa":
             return BPFA(**common)
@@ -119,6 +122,7 @@ def resolve(
     rank: int | str = "auto",
     sweeps: int | None = None,
     burn_in: int | None = None,
+    annealing: int | None = None,
     start: str = "pca",
     alpha: str | float = "sample",
     codes: str = "collapsed",
@@ -164,15 +168,18 @@ def resolve(
     if batching.online is not None:
         if sweeps is not None:
             raise InputError("sweeps is not for learning online: give epochs instead")
-        n_sweeps, n_burn_in = _length("epochs", EPOCHS if epochs is None else epochs, burn_in)
+        n_sweeps, n_burn_in = check_length("epochs", EPOCHS if epochs is None else epochs, burn_in)
     else:
         refuse_without_online(epochs=epochs)
         if sweeps is None:
             sweeps, burn_in = _usual_length(model, paper, array_shape, channels, look, burn_in)
-        n_sweeps, n_burn_in = _length("sweeps", sweeps, burn_in)
+        n_sweeps, n_burn_in = check_length("sweeps", sweeps, burn_in)
+    usual_annealing = defaults.default_annealing(seen, n_burn_in) if model == "mgp-cp" else 0
+    n_annealing = check_annealing(annealing, usual_annealing, n_burn_in, batching.online is not None)
     if regions is None:
         regions = 1 if paper else defaults.default_regions(grid.n_items, look)
-    usual = 0.0 if paper else defaults.default_sparsity(array_shape, channels, look)
+    brief = batching.online is not None
+    usual = 0.0 if paper else defaults.default_sparsity(array_shape, channels, look, brief)
     usage_prior, sparsity = _usage(usage_prior, sparsity, usual, n_atoms, grid.n_items)
     sizes = grid.patch_shape
     if model == "mgp-cp":
@@ -202,7 +209,7 @@ def resolve(
         time_budget=None if time_budget is None else check_time_budget(time_budget),
         seed=check_seed(seed),
         known_atoms=known_atoms,
-        annealing=defaults.default_annealing(seen, n_burn_in) if model == "mgp-cp" else 0,
+        annealing=n_annealing,
         **batching._asdict(),
     )
 
@@ -239,12 +246,3 @@ def _usual_length(
     if model == "mgp-cp":
         return defaults.TERM_SWEEPS, burn_in
     return defaults.default_sweeps(array_shape, channels, look), burn_in
-
-
-def _length(name: str, length: int, burn_in: int | None) -> tuple[int, int]:
-    """Sweeps or epochs, whichever the name says, and how many of them are not kept."""
-    number = whole_number(name, length, 1)
-    n_burn_in = whole_number("burn_in", number // 2 if burn_in is None else burn_in, 0)
-    if n_burn_in >= number:
-        raise InputError(f"burn_in must be smaller than {name}: {n_burn_in} was given with {number} {name}")
-    return number, n_burn_in

@@ -172,13 +172,20 @@ def test_options_reach_the_library(cli, picture, monkeypatch):
         *("--rank", "3", "--alpha", "2.5", "--usage-prior", "6,1", "--codes", "uncollapsed", "--sweeps", "4"),
         *("--burn-in", "1", "--start", "random", "--seed", "3", "--threads", "1", "--channels", "cut"),
         *("--model", "kfa", "--checkpoint-seconds", "9", "--setting", "paper", "--regions", "3"),
-        *("--no-auto", "--until-converged", "--time-budget", "60"),
+        *("--no-auto", "--until-converged", "--time-budget", "60", "--annealing", "1"),
     )
     assert answer.status == 0, answer.err
     for name in ("observed", "progress"):
         assert given.pop(name) is not None
     wanted = {"patch_shape": (4, 5), "stride": (2, 3), "n_atoms": 6, "rank": 3, "alpha": 2.5, "model": "kfa"}
-    wanted |= {"usage_prior": (6.0, 1.0), "codes": "uncollapsed", "sweeps": 4, "burn_in": 1, "seed": 3}
+    wanted |= {
+        "usage_prior": (6.0, 1.0),
+        "codes": "uncollapsed",
+        "sweeps": 4,
+        "burn_in": 1,
+        "seed": 3,
+        "annealing": 1,
+    }
     wanted |= {"setting": "paper", "sparsity": None, "regions": 3, "auto": False}
     wanted |= {"until_converged": True, "time_budget": 60.0, "dictionary": None, "adapt": False}
     wanted |= {"online": None, "batch_size": None, "epochs": None, "passes": None}

@@ -18,6 +18,7 @@ from kruskal.errors import InputError
 OPTION_OF = {
     "adapt": "--adapt",
     "alpha": "--alpha",
+    "annealing": "--annealing",
     "auto": "--auto",
     "atom_sizes": "--atom-size",
     "batch_size": "--batch-size",

@@ -57,6 +57,7 @@ def learn(
     codes: model_options.CodesWord = options.Codes.collapsed,
     sweeps: model_options.Sweeps = None,
     burn_in: model_options.BurnIn = None,
+    annealing: model_options.Annealing = None,
     start: model_options.StartName = options.Start.pca,
     seed: model_options.Seed = 0,
     threads: options.Threads = None,
@@ -73,7 +74,7 @@ def learn(
     settings = model_options.as_settings(
         setting=setting, model=model, patch=patch, stride=stride, channels=channels, atoms=atoms, rank=rank,
         alpha=alpha, usage_prior=usage_prior, sparsity=sparsity, regions=regions, codes=codes, sweeps=sweeps,
-        burn_in=burn_in, start=start, seed=seed, threads=threads,
+        burn_in=burn_in, annealing=annealing, start=start, seed=seed, threads=threads,
     )  # fmt: skip
     masks = list(mask or [])
     _check_outputs(output, figures, [*input_files, *masks])

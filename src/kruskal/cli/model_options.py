@@ -135,6 +135,15 @@ BurnIn = Annotated[
         rich_help_panel=RUN,
     ),
 ]
+Annealing = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Sweeps of the burn-in in which the noise is kept large and sinks slowly.",
+        show_default="0, or 30 for mgp-cp",
+        rich_help_panel=RUN,
+    ),
+]
 StartName = Annotated[options.Start, typer.Option(help="First dictionary.", rich_help_panel=RUN)]
 Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all draws.", rich_help_panel=RUN)]
 
@@ -155,6 +164,7 @@ def as_settings(
     codes: options.Codes,
     sweeps: int | None,
     burn_in: int | None,
+    annealing: int | None,
     start: options.Start,
     seed: int,
     threads: int | None,
@@ -175,6 +185,7 @@ def as_settings(
         "codes": codes.value,
         "sweeps": options.at_least(sweeps, 1, "--sweeps"),
         "burn_in": options.at_least(burn_in, 0, "--burn-in"),
+        "annealing": options.at_least(annealing, 0, "--annealing"),
         "start": start.value,
         "seed": options.at_least(seed, 0, "--seed"),
         "threads": options.at_least(threads, 1, "--threads"),

@@ -87,6 +87,7 @@ def _needs_all(job: Job) -> list[str]:
         "--report": job.report, "--save": job.save, "--dictionary": job.dictionary,
         "--auto": settings["auto"], "--until-converged": settings["until_converged"],
         "--time-budget": settings["time_budget"], "--passes": settings["passes"],
+        "--annealing": settings["annealing"],
         "--setting paper": settings["setting"] == "paper",
         "--surrogate": settings["online"] not in (None, "exact"),
         "--model mgp-cp": settings["model"] == "mgp-cp",

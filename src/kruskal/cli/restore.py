@@ -79,6 +79,7 @@ def restore(
     codes: model_options.CodesWord = options.Codes.collapsed,
     sweeps: model_options.Sweeps = None,
     burn_in: model_options.BurnIn = None,
+    annealing: model_options.Annealing = None,
     until_converged: Annotated[
         bool,
         typer.Option(
@@ -162,7 +163,7 @@ def restore(
     settings = model_options.as_settings(
         setting=setting, model=model, patch=patch, stride=stride, channels=channels, atoms=atoms, rank=rank,
         alpha=alpha, usage_prior=usage_prior, sparsity=sparsity, regions=regions, codes=codes, sweeps=sweeps,
-        burn_in=burn_in, start=start, seed=seed, threads=threads,
+        burn_in=burn_in, annealing=annealing, start=start, seed=seed, threads=threads,
     )  # fmt: skip
     settings |= {
         "adapt": adapt,

@@ -19,7 +19,8 @@ class Stopping:
 
     Parameters
     ----------
-    sweeps : how many at most;  burn_in : how many at most are not kept
+    sweeps : how many at most;  burn_in : how many at most are not kept;  annealing : how many at least, if
+        the burn-in ends at convergence
     until_converged : end burn-in and run early when the trace and the estimate say so
     time_budget : seconds for the sweeps, or None; half of them at most for the burn-in. What fits into a time
         depends on the machine, so such a run is not reproducible
@@ -29,6 +30,7 @@ class Stopping:
     burn_in: int
     until_converged: bool = False
     time_budget: float | None = None
+    annealing: int = 0
 
     def keeps(self, now: Progressed, seconds: float) -> bool:
         """Whether the next draw is kept; once one is, all are."""
@@ -36,7 +38,7 @@ class Stopping:
             return True
         if self.time_budget is not None and seconds >= 0.5 * self.time_budget:
             return True
-        return self.until_converged and _flat(now.trace)
+        return self.until_converged and now.done >= self.annealing and _flat(now.trace)
 
     def ended(self, now: Progressed, seconds: float) -> bool:
         """Whether the run is over: never before one draw is kept."""

@@ -38,6 +38,7 @@ class FactorEstimator(ScikitEstimator):
     n_atoms: int | None
     sweeps: int | None
     burn_in: int | None
+    annealing: int | None
     start: str
     codes: str
     usage_prior: tuple[float, float] | None
@@ -103,14 +104,15 @@ class FactorEstimator(ScikitEstimator):
         """The stream so far, or its beginning."""
         if hasattr(self, "ongoing_"):
             return self.ongoing_
+        options = self._options() | {"annealing": None}  # a stream has no burn-in
         if self.__sklearn_is_fitted__():
             known = self.learned_
             settled = {"n_atoms": known.n_atoms} | ({"rank": known.rank} if known.rank else {})
-            settings = self._settings(values, observed, known.scaling, self._options() | settled)
+            settings = self._settings(values, observed, known.scaling, options | settled)
             return Ongoing.beginning(settings, known.scaling, known.first_state(1))
         refuse_constant(values, observed, "X")
         scaling = Scaling.fit(values, observed)
-        return Ongoing.beginning(self._settings(values, observed, scaling, self._options()), scaling)
+        return Ongoing.beginning(self._settings(values, observed, scaling, options), scaling)
 
     def _settings(
         self, values: np.ndarray, observed: np.ndarray, scaling: Scaling, options: dict[str, Any]
@@ -210,8 +212,8 @@ class FactorEstimator(ScikitEstimator):
 
     def _options(self) -> dict[str, Any]:
         """Parameters of `kruskal.settings.resolve`, which checks them."""
-        names = ("n_atoms", "sweeps", "burn_in", "start", "codes", "usage_prior", "sparsity", "seed")
-        return {name: getattr(self, name) for name in names}
+        names = ("n_atoms", "sweeps", "burn_in", "annealing", "start", "codes", "sparsity", "seed")
+        return {name: getattr(self, name) for name in (*names, "usage_prior")}
 
     def _plan(self) -> CodingPlan:
         chains = whole_number("code_chains", self.code_chains, 1)

@@ -10,6 +10,7 @@ __all__ = ["BPFA", "KFA"]
 _PARAMETERS = """
     n_atoms : number of atoms K (default: 256 or 512, not more than items)
     sweeps, burn_in : length of the chain of `fit`, and how many sweeps at its beginning are not kept
+    annealing : the first sweeps of the burn-in of `fit`, in which the noise is kept large and sinks slowly
     start : "pca" or "random"
     codes : "collapsed" or "uncollapsed" draws of the codes in `fit`
     usage_prior : (a_pi, b_pi) of the beta process;  sparsity : the same as b_pi per item, with a_pi = K
@@ -68,6 +69,7 @@ class KFA(FactorEstimator):
         *,
         sweeps: int | None = None,
         burn_in: int | None = None,
+        annealing: int | None = None,
         start: str = "pca",
         alpha: str | float = "sample",
         codes: str = "collapsed",
@@ -86,6 +88,7 @@ class KFA(FactorEstimator):
         self.rank = rank
         self.sweeps = sweeps
         self.burn_in = burn_in
+        self.annealing = annealing
         self.start = start
         self.alpha = alpha
         self.codes = codes
@@ -129,6 +132,7 @@ class BPFA(FactorEstimator):
         *,
         sweeps: int | None = None,
         burn_in: int | None = None,
+        annealing: int | None = None,
         start: str = "pca",
         codes: str = "collapsed",
         usage_prior: tuple[float, float] | None = None,
@@ -145,6 +149,7 @@ class BPFA(FactorEstimator):
         self.n_atoms = n_atoms
         self.sweeps = sweeps
         self.burn_in = burn_in
+        self.annealing = annealing
         self.start = start
         self.codes = codes
         self.usage_prior = usage_prior

@@ -26,6 +26,8 @@ SHAPE = (SIDE,) * ORDER
 N_FILTERS = SIDE**ORDER
 N_ITEMS, N_ACTIVE = 500, 8
 SWEEPS, BURN_IN = 100, 40
+LONG_SWEEPS, ANNEALING = 350, 300
+"""In the default setting; the noise sinks slowly during the burn-in."""
 ALIKE = 0.95
 """From this |cosine| on a filter counts as recovered."""
 METHODS = {"bpfa": "BPFA", "kfa-rank1": "KFA R = 1", "kfa-rank30": "KFA R = 30"}
@@ -197,6 +199,8 @@ def _cell(setting: str, method: str, noise: str, seed: int) -> Cell:
         inpaint["rank"] = int(rank)
     if setting == "paper":
         inpaint |= {"sweeps": SWEEPS, "burn_in": BURN_IN}
+    else:  # to tell apart what atoms mix takes a slow beginning
+        inpaint |= {"sweeps": LONG_SWEEPS, "burn_in": ANNEALING, "annealing": ANNEALING}
     options = {"setting": setting, "noise": NOISES[noise], "seed": seed, "inpaint": inpaint}
     return Cell(f"{_name(setting, method, noise)}-seed{seed}", options)
 

@@ -6,12 +6,14 @@ r"""Precisions: gamma_eps of the noise and gamma_s of the codes.
 gamma_s has the codes with z = 0 integrated out: exact, and it mixes faster than drawing them.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 SMALLEST, LARGEST = 1e-12, 1e15
 """Precisions are kept inside this range: data are scaled to about 1, and what follows must not overflow."""
+_ANNEALED = 1600.0  # the bound of the noise sinks to a fortieth
 
 
 class GammaPrior(NamedTuple):
@@ -35,3 +37,11 @@ def draw_precision(count: float, squares: float, prior: GammaPrior, random: np.r
     """A precision given ``count`` normal deviates with sum of squares ``squares``."""
     shape, rate = precision_conditional(count, squares, prior)
     return float(np.clip(random.standard_gamma(shape) / rate, SMALLEST, LARGEST))
+
+
+def annealed_cap(number: int, annealing: int, first: float) -> float:
+    """The largest noise precision of sweep ``number``, so that noise is not small at once.
+
+    It grows from ``first`` to 1,600 times that in ``annealing`` sweeps; then there is none.
+    """
+    return first * _ANNEALED ** (number / annealing) if number < annealing else math.inf

@@ -20,7 +20,7 @@ import numpy as np
 from kruskal.gibbs.atoms import AtomNoise, AtomOptions, AtomState
 from kruskal.gibbs.codes import CodeDraw, CodeModel, atom_products, code_model, draw_codes
 from kruskal.gibbs.expected import expect_items
-from kruskal.gibbs.precision import GammaPrior, draw_precision
+from kruskal.gibbs.precision import GammaPrior, annealed_cap, draw_precision
 from kruskal.gibbs.slabs import draw_slabs
 from kruskal.gibbs.statistics import sum_in_order
 from kruskal.gibbs.surrogate import Rest, Sums, added
@@ -33,6 +33,7 @@ from kruskal.tensor import entry_rows
 
 VAGUE = GammaPrior(1e-6, 1e-6)
 FIRST_NOISE_PRECISION = 100.0  # noise a tenth of the range of the data
+_FIRST_CAP = 4.0  # noise half of it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,8 @@ class FactorModel(ABC):
     usage_prior : (a_pi, b_pi);  code_prior : (e, f);  noise_prior : (c, d)
     concentration_prior : (e_h, f_h), for items in several regions
     delay : sweeps in which all regions share one usage, and shrinkage is not learned
+    annealing : sweeps in which the noise may not fall below a bound that sinks from half the range of the
+        data to a fortieth of that: atoms that mix several causes come apart before the chain is too cold
     collapsed : draw z with s integrated out (default), or the paper's uncollapsed form
     joint : after that, draw the s of all atoms in use of an item anew, jointly
     fixed_atoms : keep the atoms and what governs them as they are
@@ -58,6 +61,7 @@ class FactorModel(ABC):
     noise_prior: GammaPrior = VAGUE
     concentration_prior: GammaPrior = CONCENTRATION_PRIOR
     delay: int = 5
+    annealing: int = 0
     collapsed: bool = True
     joint: bool = True
     fixed_atoms: bool = False
@@ -172,14 +176,17 @@ class FactorModel(ABC):
 
     def draw_precisions(self, state: Global, sums: Sums, seed: int, number: int) -> Global:
         """gamma_s and gamma_eps."""
+        noise_precision = draw_precision(
+            sums.n_observed, sums.residual_squares, self.noise_prior,
+            generator(seed, Stream.NOISE_PRECISION, number),
+        )  # fmt: skip
         return state._replace(
             code_precision=draw_precision(
                 sums.counts.sum(), sums.squares.sum(), self.code_prior,
                 generator(seed, Stream.CODE_PRECISION, number),
             ),
-            noise_precision=draw_precision(
-                sums.n_observed, sums.residual_squares, self.noise_prior,
-                generator(seed, Stream.NOISE_PRECISION, number),
+            noise_precision=min(
+                noise_precision, annealed_cap(number, self.annealing, _FIRST_CAP)
             ),
         )  # fmt: skip
 

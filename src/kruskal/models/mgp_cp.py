@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from kruskal.gibbs.moves import move_alpha_delta, swap_terms
-from kruskal.gibbs.precision import GammaPrior, draw_precision
+from kruskal.gibbs.precision import GammaPrior, annealed_cap, draw_precision
 from kruskal.gibbs.rows_complete import entry_products, expect_items
 from kruskal.gibbs.shrinkage import AlphaPrior, alpha_mode, alpha_statistics, draw_alpha, draw_delta
 from kruskal.gibbs.stack import mean_square
@@ -35,7 +35,6 @@ from kruskal.random import Stream, generator
 
 ALPHA_PRIOR = AlphaPrior(3.0, 1.0)
 RANK_TOLERANCE = 0.01
-_ANNEALED = 1600.0
 _CLEAN = 1e3
 
 
@@ -112,17 +111,12 @@ class MGPCPModel:
         noise_precision = draw_precision(
             engine.n_observed, squares, self.noise_prior, generator(seed, Stream.NOISE_PRECISION, number)
         )
-        state = state._replace(noise_precision=min(noise_precision, self._cap(engine, number)))
+        cap = annealed_cap(number, self.annealing, 1.0 / engine.mean_square)
+        state = state._replace(noise_precision=min(noise_precision, cap))
         if number > self.delay:
             state = self._draw_prior(state, seed, number)
         active = self.active(state, engine.n_observed)
         return state, SweepReport(active * engine.n_items, squares, float(active.sum()))
-
-    def _cap(self, engine: StackedEngine, number: int) -> float:
-        """The largest noise precision of a sweep: when the chain begins, noise is not small at once."""
-        if number >= self.annealing:
-            return math.inf
-        return _ANNEALED ** (number / self.annealing) / engine.mean_square
 
     def _move(self, state: Terms, seed: int, number: int) -> Terms:
         """Scales between weights and factors, order of the terms."""
