@@ -64,6 +64,18 @@ def test_defaults_fit_the_smallest_array():
     assert kruskal.learn(colours, n_atoms=5, sweeps=2, threads=1).shape[-1] == 3
 
 
+def test_short_volumes_are_no_colours():
+    random = np.random.default_rng(0)
+    volume = np.cumsum(random.normal(size=(12, 12, 12)), axis=0)
+    volume[random.random(volume.shape) < 0.6] = np.nan
+    colour = np.cumsum(random.normal(size=(16, 16, 3)), axis=0)
+    colour[random.random(colour.shape) < 0.6] = np.nan
+    short = {"n_atoms": 4, "sweeps": 2, "threads": 1}
+    assert kruskal.learn([volume], patch_shape=(4, 4, 4), **short).settings["sparsity"] == 2.0
+    assert kruskal.learn([colour], patch_shape=(4, 4, 3), **short).settings["sparsity"] == 64.0
+    assert kruskal.learn([colour], patch_shape=(4, 4, 3), channels="cut", **short).settings["sparsity"] == 2.0
+
+
 def test_progress_is_told():
     class Told(Silent):
         seen: list = []  # noqa: RUF012

@@ -85,7 +85,9 @@ def test_one_large_batch():
     found = kruskal.inpaint(HOLES, online="exact", progress=told, **options)
     assert found.settings["batches"] == 1 and found.settings["batch_size"] == 121
     assert told.notes[-1] == "one batch holds all 121 patches: batch_size 1000 is larger"
-    plain = kruskal.inpaint(HOLES, patch_shape=(4, 4), n_atoms=6, sparsity=0, sweeps=4, threads=1)
+    plain = kruskal.inpaint(
+        HOLES, patch_shape=(4, 4), n_atoms=6, sparsity=0, sweeps=4, annealing=0, threads=1
+    )
     np.testing.assert_allclose(found.mean, plain.mean, rtol=1e-3, atol=1e-3)
 
 
@@ -94,6 +96,27 @@ def test_pilot_runs_are_made_as_ever():
     x[np.random.default_rng(1).random(x.shape) < 0.5] = np.nan
     found = kruskal.inpaint(x, online="exact", epochs=2, n_atoms=6, batch_size=3000)
     assert found.pilots and found.settings["online"] == "exact"
+
+
+@pytest.mark.parametrize("online", ["exact", "cdf", "incremental"])
+@pytest.mark.parametrize("x", [X, HOLES], ids=["complete", "masked"])
+def test_known_atoms_may_be_used_online(online, x):
+    """The sums of `exact` take in a batch also when the atoms are kept."""
+    learned = kruskal.learn([x], patch_shape=(4, 4), n_atoms=8, sweeps=20, seed=0, threads=1)
+    options = {"dictionary": learned, "seed": 1, "threads": 1}
+    plain = kruskal.inpaint(x, **options, sweeps=10)
+    found = kruskal.inpaint(x, **options, online=online, batch_size=40, epochs=10)
+    np.testing.assert_array_equal(found.dictionary, learned.dictionary)
+    assert found.noise_std < 2.0 * plain.noise_std + 0.02
+    assert np.sqrt(np.mean((found.mean - plain.mean) ** 2)) < 0.1
+
+
+def test_pilot_runs_know_the_sparsity_of_the_run():
+    """In colour a run that is not online would be far sparser."""
+    x = np.random.default_rng(0).normal(size=(64, 64, 1)) + np.ones(3)
+    holes = np.where(np.random.default_rng(1).random(x.shape) < 0.4, np.cumsum(x, 0), np.nan)
+    found = kruskal.inpaint(holes, online="cdf", epochs=2, n_atoms=6, threads=1)
+    assert found.pilots[0]["sparsity"] == 2.0
 
 
 def test_until_converged_and_time_budget():

@@ -121,6 +121,8 @@ def choose(
     pilots: list[Pilot] = []
     first: np.ndarray | None = None
     for differs, options in _candidates(base, free, patch_ladder(values.shape, channels)):
+        if "sparsity" in free:  # also if pilot runs, which are not online, had another by themselves
+            options = {"sparsity": base.sparsity} | options
         began = time.perf_counter()
         try:
             settings = _short(resolve, whole, values.shape, options)

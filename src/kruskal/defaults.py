@@ -99,6 +99,11 @@ def default_patch_shape(
     return ladder[min(step, len(ladder) - 1)]
 
 
+def channels_word(array_shape: Sequence[int], channels: str | None = None) -> str:
+    """ "keep" if patches take the last axis of such an array whole, else "cut"."""
+    return "keep" if _split_axes(array_shape, channels)[1] else "cut"
+
+
 def _split_axes(array_shape: Sequence[int], channels: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The axes that are cut, and those that patches take whole."""
     shape = tuple(array_shape)
@@ -179,9 +184,15 @@ def default_terms(sizes: Sequence[int], n_items: int, look: Look) -> int:
     return max(1, most)
 
 
-def default_annealing(look: Look, burn_in: int) -> int:
+def term_annealing(look: Look, burn_in: int) -> int:
     """Sweeps at the beginning of MGP-CP whose noise is kept large; none for clean data to be represented."""
     return 0 if look.only_represent else min(30, burn_in)
+
+
+def default_annealing(array_shape: Sequence[int], channels: str | None, look: Look, burn_in: int) -> int:
+    """The same for a dictionary: of clean incomplete pictures, whose codes would else overfit early."""
+    picture = _order(_split_axes(array_shape, channels)[0]) == 2
+    return min(50, burn_in) if picture and not (look.noisy or look.nearly_complete) else 0
 
 
 def default_sparsity(

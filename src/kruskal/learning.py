@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.data import Scaling, observed_entries, real_array, refuse_constant
-from kruskal.defaults import Look, default_patch_shape
+from kruskal.defaults import Look, channels_word, default_patch_shape
 from kruskal.engines.chain import Chain, Progressed
 from kruskal.engines.dictionary import Dictionary, one_region
 from kruskal.engines.progress import COMPILING, Progress, Silent
@@ -78,15 +78,18 @@ def learn(
     refuse_constant(together, seen, *(("arrays", "are") if len(values) > 1 else ("arrays[0]", "is")))
     scaling = Scaling.fit(together, seen)
     look = Look.at_all(values, masks, scaling.scale)
+    smallest = [min(sizes) for sizes in zip(*shapes)]
+    channels = channels_word(smallest, channels)
     if patch_shape is None:
-        smallest = [min(sizes) for sizes in zip(*shapes)]
         patch_shape = default_patch_shape(smallest, channels, look)
-    layout = resolve(together.shape, setting=setting, patch_shape=patch_shape, stride=stride)
+    layout = resolve(
+        together.shape, setting=setting, patch_shape=patch_shape, stride=stride, channels=channels, look=look
+    )
     grids = [Grid.over(shape, layout.patch_shape, layout.stride) for shape in shapes]
     n_items = sum(grid.n_items for grid in grids)
     settings = resolve_stack(
-        n_items, layout.patch_shape, look, setting=setting, model=model, n_atoms=n_atoms, rank=rank,
-        sweeps=sweeps, burn_in=burn_in, annealing=annealing, start=start, alpha=alpha, codes=codes,
+        n_items, layout.patch_shape, look, channels=channels, setting=setting, model=model, n_atoms=n_atoms,
+        rank=rank, sweeps=sweeps, burn_in=burn_in, annealing=annealing, start=start, alpha=alpha, codes=codes,
         usage_prior=usage_prior, sparsity=sparsity, regions=regions, seed=seed,
     )  # fmt: skip
     complete = all(mask.all() for mask in masks)

@@ -106,6 +106,18 @@ def check_usage_prior(prior: tuple[float, float]) -> tuple[float, float]:
     return a, b
 
 
+def settle_usage(
+    prior: tuple[float, float] | None, sparsity: float | None, usual: float, n_atoms: int, n_items: int
+) -> tuple[tuple[float, float], float | None]:
+    """The prior of the usage, and the sparsity that it follows from unless it is given itself."""
+    if prior is not None:
+        if sparsity is not None:
+            raise InputError("usage_prior and sparsity say the same thing: give one of them")
+        return prior, None
+    sparsity = check_sparsity(usual if sparsity is None else sparsity)
+    return (n_atoms, max(1.0, sparsity * n_items)), sparsity
+
+
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Refuse what is not among the choices."""
     if value not in choices:

@@ -76,8 +76,8 @@ def inpaint(
     rank : most Kruskal terms of an atom or, for "mgp-cp", of the tensor; or "auto"
     sweeps, burn_in : length of the chain, and how many sweeps at its beginning are not kept
     annealing : the first sweeps of the burn-in, in which the noise is kept large and sinks slowly: strong
-        structure is found first. Helps to tell apart what atoms of clean data mix; of pictures it can cost
-        atoms (default: none, or 30 sweeps for "mgp-cp"); not online
+        structure is found first, and what atoms mix comes apart (default: up to 50 for clean incomplete
+        pictures, 30 for "mgp-cp", else none); not online
     start : "pca" or "random"
     alpha : "sample", "map" or a number: how the shrinkage of the ranks is learned
     codes : "collapsed" or "uncollapsed" draws of the codes

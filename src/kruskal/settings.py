@@ -17,11 +17,11 @@ from kruskal.option_checks import (
     check_length,
     check_order,
     check_rank,
-    check_sparsity,
     check_time_budget,
     check_usage_prior,
     one_of,
     refuse_for_mgp_cp,
+    settle_usage,
 )
 from kruskal.patches import Grid
 from kruskal.random import check_seed
@@ -138,12 +138,13 @@ def resolve(
     passes: int | None = None,
     seed: int = 0,
     known_atoms: str | None = None,
+    brief: bool = False,
     look: defaults.Look = defaults.FIRST_LOOK,
 ) -> Settings:
     """Check every option and fill in those not given; see `kruskal.inpaint` for their meaning.
 
-    ``look`` is what a first look at the data says; the rules are in `kruskal.defaults`. The setting "paper"
-    puts the paper's values in the place of the rules.
+    ``look`` is what a first look at the data says, ``brief`` that items are visited few times; the rules are
+    in `kruskal.defaults`. The setting "paper" puts the paper's values in the place of the rules.
     """
     one_of("setting", setting, NAMES)
     one_of("model", model, MODELS)
@@ -174,13 +175,18 @@ def resolve(
         if sweeps is None:
             sweeps, burn_in = _usual_length(model, paper, array_shape, channels, look, burn_in)
         n_sweeps, n_burn_in = check_length("sweeps", sweeps, burn_in)
-    usual_annealing = defaults.default_annealing(seen, n_burn_in) if model == "mgp-cp" else 0
+    if model == "mgp-cp":
+        usual_annealing = defaults.term_annealing(seen, n_burn_in)
+    elif paper or known_atoms or batching.online:
+        usual_annealing = 0
+    else:
+        usual_annealing = defaults.default_annealing(array_shape, channels, look, n_burn_in)
     n_annealing = check_annealing(annealing, usual_annealing, n_burn_in, batching.online is not None)
     if regions is None:
         regions = 1 if paper else defaults.default_regions(grid.n_items, look)
-    brief = batching.online is not None
+    brief = brief or batching.online is not None
     usual = 0.0 if paper else defaults.default_sparsity(array_shape, channels, look, brief)
-    usage_prior, sparsity = _usage(usage_prior, sparsity, usual, n_atoms, grid.n_items)
+    usage_prior, sparsity = settle_usage(usage_prior, sparsity, usual, n_atoms, grid.n_items)
     sizes = grid.patch_shape
     if model == "mgp-cp":
         sizes = check_order(stack_shape(grid.n_items, grid.patch_shape), grid.array_shape)
@@ -222,18 +228,6 @@ def _grid(
     patch = defaults.default_patch_shape(array_shape, channels, look) if patch_shape is None else patch_shape
     grid = Grid.over(array_shape, patch, 1 if stride is None else stride)
     return grid._replace(stride=defaults.default_stride(grid, channels, look)) if stride is None else grid
-
-
-def _usage(
-    prior: tuple[float, float] | None, sparsity: float | None, usual: float, n_atoms: int, n_items: int
-) -> tuple[tuple[float, float], float | None]:
-    """The prior of the usage, and the sparsity that it follows from unless it is given itself."""
-    if prior is not None:
-        if sparsity is not None:
-            raise InputError("usage_prior and sparsity say the same thing: give one of them")
-        return prior, None
-    sparsity = check_sparsity(usual if sparsity is None else sparsity)
-    return (n_atoms, max(1.0, sparsity * n_items)), sparsity
 
 
 def _usual_length(

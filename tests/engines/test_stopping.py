@@ -43,6 +43,7 @@ def test_burn_in_ends_when_the_trace_is_level():
     annealed = Stopping(100, 50, until_converged=True, annealing=13)
     assert not annealed.keeps(progressed(12, noise=level), 0.0)
     assert annealed.keeps(progressed(13, noise=level), 0.0)
+    assert not Stopping(100, 50, time_budget=1.0, annealing=13).keeps(progressed(12), 9.0)
 
 
 def test_a_run_ends_when_the_estimate_has_settled():

@@ -140,7 +140,7 @@ Annealing = Annotated[
     typer.Option(
         metavar="N",
         help="Sweeps of the burn-in in which the noise is kept large and sinks slowly.",
-        show_default="0, or 30 for mgp-cp",
+        show_default=FROM_ARRAY,
         rich_help_panel=RUN,
     ),
 ]

@@ -85,8 +85,9 @@ def _needs_all(job: Job) -> list[str]:
     given = {
         "--checkpoint": job.checkpoint, "--reference": job.reference, "--figures": job.figures,
         "--report": job.report, "--save": job.save, "--dictionary": job.dictionary,
+        "--adapt": settings["adapt"],
         "--auto": settings["auto"], "--until-converged": settings["until_converged"],
-        "--time-budget": settings["time_budget"], "--passes": settings["passes"],
+        "--time-budget": settings["time_budget"] is not None, "--passes": settings["passes"],
         "--annealing": settings["annealing"],
         "--setting paper": settings["setting"] == "paper",
         "--surrogate": settings["online"] not in (None, "exact"),

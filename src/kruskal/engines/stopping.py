@@ -19,10 +19,10 @@ class Stopping:
 
     Parameters
     ----------
-    sweeps : how many at most;  burn_in : how many at most are not kept;  annealing : how many at least, if
-        the burn-in ends at convergence
+    sweeps : how many at most;  burn_in : how many at most are not kept;  annealing : how many at least
     until_converged : end burn-in and run early when the trace and the estimate say so
-    time_budget : seconds for the sweeps, or None; half of them at most for the burn-in. What fits into a time
+    time_budget : seconds for the sweeps, or None; half of them at most for the burn-in, but for annealing,
+        which is finished. What fits into a time
         depends on the machine, so such a run is not reproducible
     """
 
@@ -36,9 +36,11 @@ class Stopping:
         """Whether the next draw is kept; once one is, all are."""
         if now.moments.draws > 0 or now.done >= self.burn_in:
             return True
+        if now.done < self.annealing:
+            return False
         if self.time_budget is not None and seconds >= 0.5 * self.time_budget:
             return True
-        return self.until_converged and now.done >= self.annealing and _flat(now.trace)
+        return self.until_converged and _flat(now.trace)
 
     def ended(self, now: Progressed, seconds: float) -> bool:
         """Whether the run is over: never before one draw is kept."""

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from kruskal.data import Scaling, refuse_constant, refuse_infinite
-from kruskal.defaults import Look
+from kruskal.defaults import Look, channels_word
 from kruskal.engines.coding import Coder, chunks
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.progress import Silent
@@ -104,7 +104,8 @@ class FactorEstimator(ScikitEstimator):
         """The stream so far, or its beginning."""
         if hasattr(self, "ongoing_"):
             return self.ongoing_
-        options = self._options() | {"annealing": None}  # a stream has no burn-in
+        # a stream has no burn-in, and sees its items once
+        options = self._options() | {"annealing": None, "brief": True}
         if self.__sklearn_is_fitted__():
             known = self.learned_
             settled = {"n_atoms": known.n_atoms} | ({"rank": known.rank} if known.rank else {})
@@ -121,7 +122,8 @@ class FactorEstimator(ScikitEstimator):
         shape = tuple(int(size) for size in values.shape[1:])
         # entries of vectors need not be in any order: their differences say nothing about noise
         look = Look.at(values, observed, scaling.scale) if len(shape) > 1 else Look(float(observed.mean()))
-        return resolve_stack(len(values), shape, look, model=self._model, regions=1, **options)
+        known = {"model": self._model, "regions": 1, "channels": channels_word(shape)}
+        return resolve_stack(len(values), shape, look, **known, **options)
 
     def fit_transform(self, X: Any, y: Any = None, observed: Any = None) -> Any:
         """`fit`, then `transform` of the same items."""

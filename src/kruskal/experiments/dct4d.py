@@ -26,7 +26,7 @@ SHAPE = (SIDE,) * ORDER
 N_FILTERS = SIDE**ORDER
 N_ITEMS, N_ACTIVE = 500, 8
 SWEEPS, BURN_IN = 100, 40
-LONG_SWEEPS, ANNEALING = 350, 300
+LONG_SWEEPS, ANNEALING = 550, 500
 """In the default setting; the noise sinks slowly during the burn-in."""
 ALIKE = 0.95
 """From this |cosine| on a filter counts as recovered."""

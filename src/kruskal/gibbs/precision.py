@@ -42,6 +42,6 @@ def draw_precision(count: float, squares: float, prior: GammaPrior, random: np.r
 def annealed_cap(number: int, annealing: int, first: float) -> float:
     """The largest noise precision of sweep ``number``, so that noise is not small at once.
 
-    It grows from ``first`` to 1,600 times that in ``annealing`` sweeps; then there is none.
+    It grows from ``first`` to 1,600 times that in ``annealing`` sweeps, counted from one; then there is none.
     """
-    return first * _ANNEALED ** (number / annealing) if number < annealing else math.inf
+    return first * _ANNEALED ** ((number - 1) / annealing) if number <= annealing else math.inf

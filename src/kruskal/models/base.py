@@ -25,7 +25,7 @@ from kruskal.gibbs.slabs import draw_slabs
 from kruskal.gibbs.statistics import sum_in_order
 from kruskal.gibbs.surrogate import Rest, Sums, added
 from kruskal.gibbs.usage import CONCENTRATION_PRIOR, Usage, UsagePrior, draw_usage
-from kruskal.models.dictionary import draw_dictionary
+from kruskal.models.dictionary import add_items, draw_dictionary
 from kruskal.models.protocol import Engine, Global, SweepReport
 from kruskal.patches import Items, Slab
 from kruskal.random import Stream, generator
@@ -33,7 +33,8 @@ from kruskal.tensor import entry_rows
 
 VAGUE = GammaPrior(1e-6, 1e-6)
 FIRST_NOISE_PRECISION = 100.0  # noise a tenth of the range of the data
-_FIRST_CAP = 4.0  # noise half of it
+_FIRST_CAP = 16.0  # noise a quarter of it
+_LEAST_LOG_ODDS = -7.0  # a usage of a thousandth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +48,9 @@ class FactorModel(ABC):
     usage_prior : (a_pi, b_pi);  code_prior : (e, f);  noise_prior : (c, d)
     concentration_prior : (e_h, f_h), for items in several regions
     delay : sweeps in which all regions share one usage, and shrinkage is not learned
-    annealing : sweeps in which the noise may not fall below a bound that sinks from half the range of the
-        data to a fortieth of that: atoms that mix several causes come apart before the chain is too cold
+    annealing : sweeps in which the noise may not fall below a bound that sinks from a quarter of the range of
+        the data to a fortieth of that: atoms that mix several causes come apart before the chain is too cold.
+        The usage of an atom stays above a thousandth, so that it can come back when it is of use
     collapsed : draw z with s integrated out (default), or the paper's uncollapsed form
     joint : after that, draw the s of all atoms in use of an item anew, jointly
     fixed_atoms : keep the atoms and what governs them as they are
@@ -102,6 +104,8 @@ class FactorModel(ABC):
         state = with_usage(state, usage())
         if with_atoms and not self.fixed_atoms:
             state = self.draw_atoms(state, drawn, engine, seed, number, rest)
+        else:
+            add_items(engine, rest, self.n_atoms)
         counts = drawn.counts.sum(axis=0)
         active = float(counts.sum()) / engine.n_items
         return state, SweepReport(counts, drawn.residual_squares, active, own, rest.pairs)
@@ -168,27 +172,27 @@ class FactorModel(ABC):
 
     def draw_usage(self, state: Global, sums: Sums, seed: int, number: int) -> Usage:
         """pi, and what governs it."""
-        return draw_usage(
+        usage = draw_usage(
             Usage(state.log_odds, state.usage_mean, state.concentration), sums.counts, sums.region_sizes,
             self.usage_prior, self.concentration_prior, number <= self.delay,
             generator(seed, Stream.USAGE, number),
         )  # fmt: skip
+        if number <= self.annealing:
+            usage = usage._replace(log_odds=np.maximum(usage.log_odds, _LEAST_LOG_ODDS))
+        return usage
 
     def draw_precisions(self, state: Global, sums: Sums, seed: int, number: int) -> Global:
         """gamma_s and gamma_eps."""
+        code_precision = draw_precision(
+            sums.counts.sum(), sums.squares.sum(), self.code_prior,
+            generator(seed, Stream.CODE_PRECISION, number),
+        )  # fmt: skip
         noise_precision = draw_precision(
             sums.n_observed, sums.residual_squares, self.noise_prior,
             generator(seed, Stream.NOISE_PRECISION, number),
         )  # fmt: skip
-        return state._replace(
-            code_precision=draw_precision(
-                sums.counts.sum(), sums.squares.sum(), self.code_prior,
-                generator(seed, Stream.CODE_PRECISION, number),
-            ),
-            noise_precision=min(
-                noise_precision, annealed_cap(number, self.annealing, _FIRST_CAP)
-            ),
-        )  # fmt: skip
+        cap = annealed_cap(number, self.annealing, _FIRST_CAP)
+        return state._replace(code_precision=code_precision, noise_precision=min(noise_precision, cap))
 
     def draw_atoms(
         self, state: Global, drawn: CodeDraw, engine: Engine, seed: int, number: int, rest: Rest

@@ -135,7 +135,7 @@ def refresh(model: FactorModel, state: Global, engine: Engine, seed: int, number
 
 def settle(model: FactorModel, state: Global, sums: Sums, seed: int, number: int) -> Global:
     """Draw everything global but the atoms, given the sums over all items."""
-    return model.draw_atom_prior(model.draw_scalars(state, sums, seed, number), seed, number)
+    return model.govern(model.draw_scalars(state, sums, seed, number), seed, number)
 
 
 def _visit_exact(
