@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import kruskal
+from kruskal.engines.progress import Silent
 from kruskal.errors import InputError
 from tests.gibbs.conv_reference import synthesise
 
@@ -192,6 +193,41 @@ def test_batches_teach_what_a_fit_learns():
         models[0].partial_fit(images, memory=1.5)
     with pytest.raises(InputError, match="missing"):
         models[0].partial_fit(np.where(images > 1.0, np.nan, images))
+
+
+class CtrlC(Silent):
+    """Interrupts a fit after a sweep."""
+
+    def update(self, done, values):
+        raise KeyboardInterrupt
+
+
+def test_a_fit_that_fails_leaves_the_former_one():
+    _, images = make_images(4, channels=2)
+    model = kruskal.CKFA(4, (4, 4), rank=1, sweeps=2, threads=1).fit(images)
+    wanted = model.reconstruct(images).mean
+    with pytest.raises(InputError, match="atom_size"):
+        model.fit(1000.0 * images[:, :3, :3])
+    np.testing.assert_array_equal(model.reconstruct(images).mean, wanted)
+    model.progress = CtrlC()
+    for fit in (model.fit, model.fit_reconstruct):
+        with pytest.raises(KeyboardInterrupt):
+            fit(1000.0 * images[:, :9, :9])
+        np.testing.assert_array_equal(model.reconstruct(images).mean, wanted)
+
+
+def test_an_interrupted_batch_changes_nothing(monkeypatch):
+    _, images = make_images(4)
+    model = kruskal.CFA(4, (4, 4), sweeps=2, threads=1)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kruskal.estimators.image_learning.sweep_batch", interrupted)
+    before = dict(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(images)
+    assert vars(model) == before
 
 
 def test_a_rank_that_is_not_possible():

@@ -6,6 +6,7 @@ import pytest
 import kruskal
 from kruskal.errors import InputError
 from kruskal.estimators.deep_layers import image_shapes, layer_options
+from kruskal.estimators.picture_classifier import PictureClassifier
 from kruskal.gibbs.conv_features import bottom_up, correlate, pool_maps, project, unit_atoms
 
 SMALL = {"n_atoms": (4, 5), "atom_sizes": ((4, 4), (2, 2)), "pooling": ((2, 3),), "sweeps": 12, "seed": 2}
@@ -225,3 +226,14 @@ def test_bad_images_and_files(fitted, tmp_path):
     path.write_bytes(b"PK not a zip")
     with pytest.raises(InputError, match="no file of a kruskal deep model"):
         kruskal.DeepCKFA.load(path)
+
+
+def test_a_classifier_whose_fit_fails_is_the_former_one():
+    images, labels = make_pictures(12)
+    pictures = images[..., None]
+    deep = kruskal.DeepCKFA(**(SMALL | {"sweeps": 2}), threads=1)
+    model = PictureClassifier(deep, kruskal.BayesianSVM(calibration_folds=0, threads=1)).fit(pictures, labels)
+    wanted = model.decide(pictures)
+    with pytest.raises(InputError, match="y has one class only"):
+        model.fit(pictures[:, ::-1], np.zeros(12, int))
+    np.testing.assert_array_equal(model.decide(pictures), wanted)

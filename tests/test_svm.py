@@ -195,6 +195,23 @@ def test_fitting_again_forgets_the_first_fit():
         machine.decision_std(X)
 
 
+def test_a_fit_that_fails_leaves_the_former_one(monkeypatch):
+    X, y = blobs()
+    machine = BayesianSVM().fit(X, y)
+    wanted = machine.predict_proba(X)
+    with pytest.raises(InputError, match="y has 3 labels"):
+        machine.fit(X[:, :1], y[:3])
+    np.testing.assert_array_equal(machine.predict_proba(X), wanted)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kruskal.estimators.svm.fit_scale", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        machine.fit(X[:, :1], y)
+    np.testing.assert_array_equal(machine.predict_proba(X), wanted)
+
+
 @pytest.mark.parametrize(
     "options", [{"calibration_folds": 2}, {"method": "gibbs", "n_sweeps": 20, "burn_in": 5}]
 )

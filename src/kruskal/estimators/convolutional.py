@@ -26,7 +26,7 @@ from kruskal.estimators.image_batches import (
     positive_number,
 )
 from kruskal.estimators.image_learning import ImageLearner, Model
-from kruskal.estimators.scikit import refuse_masked
+from kruskal.estimators.scikit import refuse_masked, unchanged_on_failure
 from kruskal.gibbs.conv_local import dense_maps, sparse_maps
 from kruskal.gibbs.start import check_start
 from kruskal.models import CFA as GaussianModel
@@ -111,17 +111,19 @@ class CFA(ImageLearner):
     def fit(self, X: Any, observed: Any = None) -> Self:
         """Learn the atoms from images (N, M_x, M_y[, C]); ``observed`` has their shape, True is observed."""
         images, seen, _ = image_batch(X, observed)
-        for _ in self._sweep(images, seen):
-            pass
+        with unchanged_on_failure(self):
+            for _ in self._sweep(images, seen):
+                pass
         return self
 
     def fit_reconstruct(self, X: Any, observed: Any = None) -> Reconstruction:
         """Learn the atoms, and average the images without noise over the sweeps after burn-in."""
         images, seen, shape = image_batch(X, observed)
         moments = Moments()
-        for engine, number in self._sweep(images, seen):
-            if number > self.burn_in:
-                moments.add(self._synthesised(engine))
+        with unchanged_on_failure(self):
+            for engine, number in self._sweep(images, seen):
+                if number > self.burn_in:
+                    moments.add(self._synthesised(engine))
         return moments.reconstruction(self.scaling_, shape)
 
     def partial_fit(self, X: Any, *, passes: int = 6, memory: float = 1.0) -> Self:
@@ -142,7 +144,8 @@ class CFA(ImageLearner):
         whole_number("passes", passes, 1)
         if positive_number("memory", memory) > 1.0:
             raise InputError(f"memory must be above 0 and at most 1, not {memory!r}")
-        self._learn_batch(images, seen, passes, float(memory))
+        with unchanged_on_failure(self):
+            self._learn_batch(images, seen, passes, float(memory))
         return self
 
     def transform(
