@@ -145,13 +145,17 @@ class BayesianSVM(Classifier):
         """Calibrated probabilities (N, Y) of the classes, as a function of X; absent without calibration."""
         if self.calibration_folds == 0:
             raise NotCalibratedError("predict_proba needs calibration_folds of at least 1, not 0")
+        if self.__sklearn_is_fitted__() and not hasattr(self, "temperature_"):
+            raise NotCalibratedError("predict_proba needs a fit with calibration_folds: call fit again")
         return self._probabilities
 
     def decision_std(self, X: Any) -> np.ndarray:
-        """Posterior standard deviations of the decisions, shaped as they are; needs kept draws."""
+        """Posterior standard deviations of the decisions, shaped as they are; needs two kept draws."""
         X = check_features(self, X, fitting=False)
         if not hasattr(self, "draws_"):
             raise InputError("decision_std needs method 'gibbs' and keep_draws=True, which were not given")
+        if self.draws_.shape[1] < 2:
+            raise InputError("decision_std needs at least two kept draws, not 1: give more n_sweeps")
         std = np.stack([decisions(X, draws.T).std(axis=1, ddof=1) for draws in self.draws_], axis=1)
         return std[:, 0] if std.shape[1] == 1 else std
 
