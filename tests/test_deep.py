@@ -228,6 +228,16 @@ def test_bad_images_and_files(fitted, tmp_path):
         kruskal.DeepCKFA.load(path)
 
 
+def test_layers_as_an_array(fitted):
+    images, _, model = fitted
+    wanted = model.transform(images, [1, 2])
+    np.testing.assert_array_equal(model.transform(images, layers=np.array([1, 2])), wanted)
+    np.testing.assert_array_equal(model.transform(images, np.int64(2)), model.transform(images))
+    for layers in (np.array([3]), np.array([1.5]), np.array([[1, 2]]), np.array([], int)):
+        with pytest.raises(InputError, match=r"^layers"):
+            model.transform(images, layers)
+
+
 def test_a_classifier_whose_fit_fails_is_the_former_one():
     images, labels = make_pictures(12)
     pictures = images[..., None]
