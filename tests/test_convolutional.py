@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import kruskal
+from kruskal.engines.progress import Silent
 from kruskal.errors import InputError
 from tests.gibbs.conv_reference import synthesise
 
@@ -192,6 +193,69 @@ def test_batches_teach_what_a_fit_learns():
         models[0].partial_fit(images, memory=1.5)
     with pytest.raises(InputError, match="missing"):
         models[0].partial_fit(np.where(images > 1.0, np.nan, images))
+
+
+class CtrlC(Silent):
+    """Interrupts a fit after a sweep."""
+
+    def update(self, done, values):
+        raise KeyboardInterrupt
+
+
+def test_a_fit_that_fails_leaves_the_former_one():
+    _, images = make_images(4, channels=2)
+    model = kruskal.CKFA(4, (4, 4), rank=1, sweeps=2, threads=1).fit(images)
+    wanted = model.reconstruct(images).mean
+    with pytest.raises(InputError, match="atom_size"):
+        model.fit(1000.0 * images[:, :3, :3])
+    np.testing.assert_array_equal(model.reconstruct(images).mean, wanted)
+    model.progress = CtrlC()
+    for fit in (model.fit, model.fit_reconstruct):
+        with pytest.raises(KeyboardInterrupt):
+            fit(1000.0 * images[:, :9, :9])
+        np.testing.assert_array_equal(model.reconstruct(images).mean, wanted)
+
+
+@pytest.mark.parametrize("kind", [kruskal.CFA, kruskal.CKFA])
+def test_parameters_by_name(kind):
+    _, images = make_images(4)
+    model = kind(4, (4, 4), sweeps=2, threads=1)
+    options = model.get_params()
+    assert (
+        options["n_atoms"] == 4
+        and options["burn_in"] is None
+        and ("rank" in options) == (kind is kruskal.CKFA)
+    )
+    assert repr(model) == f"{kind.__name__}(atom_size=(4, 4), n_atoms=4, sweeps=2, threads=1)"
+    model.set_params(n_atoms=3, usage_prior=(2.0, 1.0), seed=5)
+    again = kind(**model.get_params()).fit(images)
+    np.testing.assert_array_equal(model.fit(images).dictionary_, again.dictionary_)
+    assert model.dictionary_.shape == (3, 4, 4, 1)
+    assert model.set_params(n_atoms=5).transform(images).shape[1] == 3
+    with pytest.raises(InputError, match="atoms is no parameter of"):
+        model.set_params(atoms=3)
+    with pytest.raises(InputError, match="sweeps must be a whole number"):
+        model.set_params(sweeps=0).fit(images)
+
+
+def test_scikit_learn_clones_them():
+    clone = pytest.importorskip("sklearn.base").clone
+    model = kruskal.CKFA(4, (4, 4), rank=1, pooling=(2, 2), usage_prior=(2.0, 1.0))
+    assert clone(model).get_params() == model.get_params()
+
+
+def test_an_interrupted_batch_changes_nothing(monkeypatch):
+    _, images = make_images(4)
+    model = kruskal.CFA(4, (4, 4), sweeps=2, threads=1)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kruskal.estimators.image_learning.sweep_batch", interrupted)
+    before = dict(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(images)
+    assert vars(model) == before
 
 
 def test_a_rank_that_is_not_possible():

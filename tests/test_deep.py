@@ -6,6 +6,7 @@ import pytest
 import kruskal
 from kruskal.errors import InputError
 from kruskal.estimators.deep_layers import image_shapes, layer_options
+from kruskal.estimators.picture_classifier import PictureClassifier
 from kruskal.gibbs.conv_features import bottom_up, correlate, pool_maps, project, unit_atoms
 
 SMALL = {"n_atoms": (4, 5), "atom_sizes": ((4, 4), (2, 2)), "pooling": ((2, 3),), "sweeps": 12, "seed": 2}
@@ -225,3 +226,24 @@ def test_bad_images_and_files(fitted, tmp_path):
     path.write_bytes(b"PK not a zip")
     with pytest.raises(InputError, match="no file of a kruskal deep model"):
         kruskal.DeepCKFA.load(path)
+
+
+def test_layers_as_an_array(fitted):
+    images, _, model = fitted
+    wanted = model.transform(images, [1, 2])
+    np.testing.assert_array_equal(model.transform(images, layers=np.array([1, 2])), wanted)
+    np.testing.assert_array_equal(model.transform(images, np.int64(2)), model.transform(images))
+    for layers in (np.array([3]), np.array([1.5]), np.array([[1, 2]]), np.array([], int)):
+        with pytest.raises(InputError, match=r"^layers"):
+            model.transform(images, layers)
+
+
+def test_a_classifier_whose_fit_fails_is_the_former_one():
+    images, labels = make_pictures(12)
+    pictures = images[..., None]
+    deep = kruskal.DeepCKFA(**(SMALL | {"sweeps": 2}), threads=1)
+    model = PictureClassifier(deep, kruskal.BayesianSVM(calibration_folds=0, threads=1)).fit(pictures, labels)
+    wanted = model.decide(pictures)
+    with pytest.raises(InputError, match="y has one class only"):
+        model.fit(pictures[:, ::-1], np.zeros(12, int))
+    np.testing.assert_array_equal(model.decide(pictures), wanted)

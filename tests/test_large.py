@@ -138,6 +138,26 @@ def test_a_result_from_before_stays_when_the_input_breaks(tmp_path):
     assert (np.load(tmp_path / "out.npy") == np.arange(3)).all()
 
 
+class Listener(kruskal.engines.progress.Silent):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.notes = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+def test_missing_chunks_of_a_mask_are_told(tmp_path):
+    truth, _, _ = texture((40, 40))
+    path = tmp_path / "mask.zarr"
+    mask = zarr.open_array(str(path), mode="w", shape=(40, 40), dtype="bool", chunks=(20, 20))
+    mask[:20] = np.ones((20, 40), bool)
+    listener = Listener()
+    kruskal.inpaint_large(truth, tmp_path / "out.npy", path, progress=listener, **SHORT)
+    assert any(note.startswith(f"2 chunks of '{path}' are not there") for note in listener.notes)
+
+
 def test_broken_stores(tmp_path):
     _, damaged, _ = texture((40, 40))
     path = tmp_path / "x.zarr"
@@ -153,14 +173,9 @@ def test_broken_stores(tmp_path):
     with pytest.raises(InputError, match=r"cannot read \[.*\] of '.*x.zarr': "):
         kruskal.inpaint_large(path, tmp_path / "out.zarr", **SHORT)
     chunks[0].unlink()
-    notes = []
-
-    class Listener(kruskal.engines.progress.Silent):
-        def note(self, text):
-            notes.append(text)
-
-    kruskal.inpaint_large(path, tmp_path / "out.zarr", progress=Listener(), **SHORT)
-    assert any("1 chunks of" in note and "half written" in note for note in notes)
+    listener = Listener()
+    kruskal.inpaint_large(path, tmp_path / "out.zarr", progress=listener, **SHORT)
+    assert any("1 chunks of" in note and "half written" in note for note in listener.notes)
     for name in ("zarr.json", ".zarray"):
         if (path / name).exists():
             (path / name).write_text("{")

@@ -162,6 +162,23 @@ def test_without_calibration_there_are_no_probabilities():
         machine.predict_proba(X)
 
 
+def test_calibration_that_was_asked_for_after_the_fit():
+    X, y = blobs()
+    machine = BayesianSVM(calibration_folds=0).fit(X, y).set_params(calibration_folds=3)
+    assert not hasattr(machine, "predict_proba")
+    with pytest.raises(InputError, match="needs a fit with calibration_folds: call fit again"):
+        machine.predict_proba(X)
+    assert machine.fit(X, y).predict_proba(X).shape == (len(X), len(machine.classes_))
+
+
+def test_one_draw_has_no_spread():
+    X, y = blobs()
+    options = {"method": "gibbs", "burn_in": 2, "keep_draws": True, "calibration_folds": 0}
+    with pytest.raises(InputError, match="needs at least two kept draws, not 1"):
+        BayesianSVM(n_sweeps=3, **options).fit(X, y).decision_std(X)
+    assert np.isfinite(BayesianSVM(n_sweeps=4, **options).fit(X, y).decision_std(X)).all()
+
+
 def test_a_class_with_a_single_item():
     X, y = blobs(30, 2)
     y[0] = 2
@@ -193,6 +210,23 @@ def test_fitting_again_forgets_the_first_fit():
     assert not any(hasattr(machine, name) for name in ("draws_", "coef_std_", "temperature_"))
     with pytest.raises(InputError, match="decision_std needs method 'gibbs' and keep_draws=True"):
         machine.decision_std(X)
+
+
+def test_a_fit_that_fails_leaves_the_former_one(monkeypatch):
+    X, y = blobs()
+    machine = BayesianSVM().fit(X, y)
+    wanted = machine.predict_proba(X)
+    with pytest.raises(InputError, match="y has 3 labels"):
+        machine.fit(X[:, :1], y[:3])
+    np.testing.assert_array_equal(machine.predict_proba(X), wanted)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kruskal.estimators.svm.fit_scale", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        machine.fit(X[:, :1], y)
+    np.testing.assert_array_equal(machine.predict_proba(X), wanted)
 
 
 @pytest.mark.parametrize(

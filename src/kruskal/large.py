@@ -180,11 +180,12 @@ def _open(
     if std is not None:
         check_lazy_target(std, values.shape, np.float32, "std")
     _refuse_overwriting(target, std, source, observed)
-    if values.missing_chunks:
-        progress.note(
-            f"{values.missing_chunks} chunks of {values.name} are not there and read as its fill value: "
-            "if that is not meant, it is only half written"
-        )
+    for array in (values, scene.mask):
+        if array is not None and array.missing_chunks:
+            progress.note(
+                f"{array.missing_chunks} chunks of {array.name} are not there and read as its fill value: "
+                "if that is not meant, it is only half written"
+            )
     return scene
 
 

@@ -243,7 +243,16 @@ def test_no_room_for_temporary_files_after_the_result(cli, files, monkeypatch):
 @pytest.mark.parametrize(
     ("sentence", "said"),
     [
-        ("burn_in must be smaller than sweeps: 5", "--burn-in must be smaller than sweeps: 5"),
+        ("burn_in must be smaller than sweeps: 5", "--burn-in must be smaller than --sweeps: 5"),
+        ("burn_in must be smaller than epochs: 5", "--burn-in must be smaller than --epochs: 5"),
+        ("annealing must be at most burn_in: 5", "--annealing must be at most --burn-in: 5"),
+        (
+            "observed has shape (5,), expected (4,) like source",
+            "--mask has shape (5,), expected (4,) like dir/in.npy",
+        ),
+        ("the file has 8 atoms, so leave n_atoms out", "the file has 8 atoms, so leave --atoms out"),
+        ("the file has rank 2, so leave rank out", "the file has rank 2, so leave --rank out"),
+        ("stride is for patches: give patch_shape", "--stride is for patches: give --patch"),
         ("n_atoms must be a whole number", "--atoms must be a whole number"),
         ("patch_shape 9x9 is larger than the array", "--patch 9x9 is larger than the array"),
         ("usage_prior must be two", "--usage-prior must be two"),
@@ -269,6 +278,10 @@ def test_sentences_name_the_option(sentence, said):
         "mask.npy is empty",
         "cannot read 'mask': no such file",
         "cannot read 'a key= b.npy': no such file",
+        "cannot read 'my burn_in run.npy': no such file",
+        "cannot read dir/n_atoms.npy: no such file",
+        "'a burn_in b.npy' has one class only",
+        "the model and its start keep the noise",
         "checkpoint folder seed already holds a run",
         "nothing is observed: all 4 entries are missing",
         "x",

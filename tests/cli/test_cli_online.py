@@ -49,7 +49,7 @@ def test_summary_and_resume(cli, damaged, tmp_path):
         (("--epochs", "10"), "--epochs is for learning online"),
         (("--online", "--batch-size", "0"), "--batch-size must be at least 1, not 0."),
         (("--online", "--epochs", "0"), "--epochs must be at least 1, not 0."),
-        (("--online", "--epochs", "2", "--burn-in", "2"), "--burn-in must be smaller than epochs"),
+        (("--online", "--epochs", "2", "--burn-in", "2"), "--burn-in must be smaller than --epochs"),
         (("--online", "--sweeps", "5"), "--sweeps is not for learning online: give --epochs instead"),
     ],
 )

@@ -1,6 +1,8 @@
 """kruskal inpaint --out-of-core."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -71,3 +73,18 @@ def test_a_damaged_store_is_told_in_one_sentence(cli, stored, tmp_path):
             (tmp_path / "in.zarr" / name).write_text("{")
     answer = cli(*RUN, "--out-of-core")
     assert answer.status == 2 and "cannot read 'in.zarr'" in answer.err and answer.err.count("\n") == 1
+
+
+def test_damaged_chunks_are_told_in_one_sentence(tmp_path):
+    """A process of its own, as what zarr leaves under way is told at the end of the process."""
+    array = zarr.open_array(str(tmp_path / "in.zarr"), mode="w", shape=(64, 64), dtype="f4", chunks=(4, 4))
+    array[...] = np.arange(64.0 * 64).reshape(64, 64)
+    for path in (tmp_path / "in.zarr").rglob("*"):
+        if path.is_file() and "zarr" not in path.name and path.name[0] != ".":
+            path.write_bytes(b"x")
+    words = (*RUN, "--out-of-core", "--block", "64x64")
+    run = subprocess.run(
+        [sys.executable, "-m", "kruskal", *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert run.returncode == 2 and run.stderr.startswith("kruskal: cannot read [0:64, 0:64] of 'in.zarr': ")
+    assert run.stderr.count("\n") == 1, run.stderr

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from kruskal.data import datasets, labelled_pictures, split_by_class
+from kruskal.data.unlabelled import named_pictures
 from kruskal.errors import InputError
 
 GREY = np.arange(48, dtype=np.uint8).reshape(6, 8)
@@ -198,3 +199,11 @@ def test_bad_splits():
         split_by_class(["a", "a"], 0)
     with pytest.raises(InputError, match="expected one class for each"):
         split_by_class([[1, 2]], 1)
+
+
+def test_pictures_to_predict_that_are_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"folder '.*' holds no pictures, expected files \.png"):
+        named_pictures(tmp_path, size=(4, 4), colour=None)
+    (tmp_path / "a").mkdir()
+    with pytest.raises(InputError, match=r"folder '.*/a' holds no pictures"):
+        named_pictures(tmp_path, size=(4, 4), colour=None)

@@ -238,6 +238,19 @@ def test_bad_data(X, y, message):
         kruskal.DGDN(**SIZES).fit(X, y)
 
 
+def test_a_fit_that_fails_leaves_the_former_one(data):
+    X, y, X_test, _ = data
+    model = kruskal.DGDN(**SIZES, epochs=1, least_steps=0).fit(X, y)
+    wanted = model.predict_proba(X_test)
+    with pytest.raises(InputError, match="X is constant"):
+        model.fit(np.zeros((4, 12, 12)), ["a", "b", "c", "d"])
+    np.testing.assert_array_equal(model.predict_proba(X_test), wanted)
+    model.set_params(svm="em", svm_options={"D": 1})
+    with pytest.raises(InputError, match="D is no parameter"):
+        model.fit(X[:, :11, :11], np.where(y, "a", "b"))
+    np.testing.assert_array_equal(model.predict_proba(X_test), wanted)
+
+
 def test_bad_use(data, generative):
     X, y, X_test, _ = data
     with pytest.raises(ValueError, match="not fitted"):

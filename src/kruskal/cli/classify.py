@@ -21,6 +21,7 @@ from kruskal.cli.classify_options import (
     numbers,
     picture_size,
     shapes,
+    split,
     tell,
 )
 from kruskal.cli.options import INPUT, MODEL, OUTPUT, RUN
@@ -126,13 +127,11 @@ def train(
     chosen = chosen_layers(feature_layers, len(layers["n_atoms"]))
     check_outputs(output, ".npz", figures, pictures)
 
-    from kruskal.data import labelled_pictures, split_by_class
+    from kruskal.data import labelled_pictures
 
     shape, tint = picture_size(size), None if colour is None else colour.value
     labelled = labelled_pictures(pictures, size=shape, colour=tint)
-    used, rest = list(range(len(labelled.y))), []
-    if per_class is not None:
-        used, rest = (part.tolist() for part in split_by_class(labelled.y, per_class, seed=seed))
+    used, rest = split(labelled, per_class, seed)
     classifier = _train(labelled, used, layers, chosen, contrast, cost, quiet, threads)
     classifier.save(output)
     written = [output]

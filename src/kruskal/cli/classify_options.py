@@ -5,12 +5,15 @@ from __future__ import annotations
 import json as json_format
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from kruskal.cli import options
 from kruskal.errors import InputError
+
+if TYPE_CHECKING:
+    from kruskal.data import LabelledPictures
 
 
 class Model(StrEnum):
@@ -96,6 +99,18 @@ def chosen_layers(text: str | None, depth: int) -> list[int]:
     if max(chosen) > depth:
         raise InputError(f"--feature-layers must be from 1 to {depth}, not {text!r}.")
     return chosen
+
+
+def split(labelled: LabelledPictures, per_class: int | None, seed: int) -> tuple[list[int], list[int]]:
+    """Which pictures are learned from, so many of each class or all of them, and which are a test."""
+    from kruskal.cli.errors import named_by_options
+    from kruskal.data import split_by_class
+
+    if per_class is None:
+        return list(range(len(labelled.y))), []
+    with named_by_options("the pictures"):
+        used, rest = split_by_class(labelled.y, per_class, seed=seed, classes=labelled.classes)
+    return used.tolist(), rest.tolist()
 
 
 def picture_size(text: str | None) -> tuple[int, int] | None:

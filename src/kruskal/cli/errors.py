@@ -39,6 +39,7 @@ OPTION_OF = {
     "observed": "--mask",
     "online": "--online",
     "passes": "--passes",
+    "n_train": "--per-class",
     "n_training": "--learn-from",
     "patch_shape": "--patch",
     "pooling": "--pooling",
@@ -60,6 +61,13 @@ OPTION_OF = {
 """The option behind an argument of the library."""
 _noted: list[int] = []
 _ARRAY = ("x", "X", "values", "arrays", "arrays[0]")
+_QUOTED = r"(?<!\w)'[^']*'|(?<!\w)\"[^\"]*\""
+_UNDERSCORED = "|".join(name for name in OPTION_OF if "_" in name)
+_ARGUMENT = re.compile(
+    rf"{_QUOTED}|(?<![\w./-])(?P<plain>{_UNDERSCORED})(?![\w/-]|\.\w)"
+    rf"|(?P<before>\b(?:give|leave|smaller than|less than|at most) )(?P<after>\w+)\b"
+)
+"""An argument inside a sentence: a name that is no English word, or one after words that announce it."""
 
 
 class Stopped(Exception):
@@ -95,7 +103,8 @@ def name_options(sentence: str, file: str | os.PathLike[str], key: str = "--key"
     Parameters
     ----------
     sentence : str
-        What is wrong; an argument of the library is translated where it is the first word.
+        What is wrong; an argument of the library is translated where it is the first word, where it has an
+        underscore, and where it is compared with, to be given or left out; what is quoted stays as it is.
     file : path-like
         What was read, for sentences about the array.
     key : str
@@ -108,13 +117,13 @@ def name_options(sentence: str, file: str | os.PathLike[str], key: str = "--key"
     Examples
     --------
     >>> name_options("burn_in must be smaller than sweeps", "a.npy")
-    '--burn-in must be smaller than sweeps'
+    '--burn-in must be smaller than --sweeps'
     >>> name_options("x is constant", "a.npy")
     'a.npy is constant'
     """
-    first, space, rest = sentence.partition(" ")
+    first, space, rest = _ARGUMENT.sub(_option, sentence).partition(" ")
     first = os.fspath(file) if first in _ARRAY else OPTION_OF.get(first, first)
-    rest = re.sub(r"\bgive (\w+)\b", lambda found: f"give {OPTION_OF.get(found[1], found[1])}", rest)
+    rest = re.sub(r"\blike (?:source|values)$", lambda _: f"like {os.fspath(file)}", rest)
     return re.sub(r"\bchoose one by key= from\b", lambda _: f"choose one by {key} from", first + space + rest)
 
 
@@ -125,6 +134,12 @@ def named_by_options(file: str | os.PathLike[str], key: str = "--key") -> Iterat
         yield
     except InputError as error:
         raise InputError(name_options(str(error), file, key)) from error
+
+
+def _option(found: re.Match[str]) -> str:
+    """What stands in the place of an argument, or of something quoted."""
+    name = found["plain"] or found["after"]
+    return found[0] if name is None else f"{found['before'] or ''}{OPTION_OF.get(name, name)}"
 
 
 class Terminated(KeyboardInterrupt):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,9 @@ def _open_path(path: Path, argument: str, key: str | None) -> LazyArray:
     if missing == array.nchunks:
         raise InputError(f"cannot read {name}: none of its {array.nchunks} chunks is there")
     return LazyArray(
-        name, tuple(array.shape), np.dtype(array.dtype), array.__getitem__, extras["chunks"], extras, missing
-    )
+        name, tuple(array.shape), np.dtype(array.dtype), partial(zarr_store.read_box, array),
+        extras["chunks"], extras, missing,
+    )  # fmt: skip
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,11 @@ SPLIT_STREAM = 41
 
 
 def split_by_class(
-    y: Any, n_train: int, n_test: int | None = MOST_FOR_TEST, seed: int = 0
+    y: Any,
+    n_train: int,
+    n_test: int | None = MOST_FOR_TEST,
+    seed: int = 0,
+    classes: Sequence[str] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices of training and test items; the protocol of the paper for Caltech 101.
 
@@ -24,6 +29,7 @@ def split_by_class(
     n_train : training items of every class, 15 or 30 in the paper
     n_test : test items of every class at most, drawn from what is left; None takes all that is left
     seed : of the draw
+    classes : names that messages call the classes 0, 1, .. by
 
     Returns
     -------
@@ -45,8 +51,9 @@ def split_by_class(
     for name in np.unique(labels):
         items = random.permutation(np.flatnonzero(labels == name))
         if len(items) <= n_train:
+            called = name if classes is None else classes[name]
             raise InputError(
-                f"class {name!s} has {len(items)} items, expected more than n_train = {n_train}, "
+                f"class {called} has {len(items)} items, expected more than n_train = {n_train}, "
                 "so that some are left for the test"
             )
         train.append(items[:n_train])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kruskal.data.files import PathLike
+from kruskal.data.idx import find_idx
 from kruskal.data.labelled import (
     SUFFIXES,
     fitted,
@@ -50,6 +51,9 @@ def named_pictures(
             shown = "grey" if colour is None else colour
             read = [resize(with_channels(unit_range(read_picture(file)), shown), size) for file in files]
             return NamedPictures(np.stack(read), [file.name for file in files], None)
+        subfolders = [child for child in source.iterdir() if child.is_dir() and child.name[0] != "."]
+        if not subfolders and find_idx(source, part) is None:
+            raise InputError(f"folder '{path}' holds no pictures, expected files {', '.join(SUFFIXES)}")
     if source.is_file() and source.suffix.lower() == ".npz":
         X = _array(source)
         if X is not None:

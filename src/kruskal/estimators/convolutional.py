@@ -15,41 +15,17 @@ from typing import Any, Self
 import numpy as np
 
 from kruskal.data.arrays import real_array, refuse_infinite
-from kruskal.engines.progress import Progress, Silent
-from kruskal.engines.threads import ImageThreads, check_threads
+from kruskal.engines.progress import Progress
+from kruskal.engines.threads import ImageThreads
 from kruskal.errors import InputError, whole_number
-from kruskal.estimators.image_batches import (
-    Moments,
-    Reconstruction,
-    image_batch,
-    pair_of_sizes,
-    positive_number,
-)
+from kruskal.estimators.image_batches import Moments, Reconstruction, image_batch, positive_number
 from kruskal.estimators.image_learning import ImageLearner, Model
-from kruskal.estimators.scikit import refuse_masked
+from kruskal.estimators.image_options import ImageOptions, image_options
+from kruskal.estimators.scikit import refuse_masked, unchanged_on_failure
 from kruskal.gibbs.conv_local import dense_maps, sparse_maps
-from kruskal.gibbs.start import check_start
 from kruskal.models import CFA as GaussianModel
 from kruskal.models import CKFA as KruskalModel
-from kruskal.random import check_seed
 from kruskal.tensor import maximal_rank
-
-_MOST_ATOMS = 2**16 - 1
-USAGES = ("shared", "by_image")
-
-
-def check_usage(usage: Any) -> str:
-    """``shared`` or ``by_image``."""
-    if not isinstance(usage, str) or usage not in USAGES:
-        raise InputError(f"usage must be one of {', '.join(USAGES)}, not {usage!r}")
-    return str(usage)
-
-
-def check_usage_prior(prior: Any) -> tuple[float, float]:
-    """Two positive numbers."""
-    if not isinstance(prior, (tuple, list)) or len(prior) != 2:
-        raise InputError(f"usage_prior must be two positive numbers (a_pi, b_pi), not {prior!r}")
-    return positive_number("usage_prior", prior[0]), positive_number("usage_prior", prior[1])
 
 
 class CFA(ImageLearner):
@@ -92,36 +68,37 @@ class CFA(ImageLearner):
         usage_prior: tuple[float, float] | None = None, start: str = "pca",
         seed: int = 0, threads: int | None = None, progress: Progress | None = None,
     ) -> None:  # fmt: skip
-        self.n_atoms = whole_number("n_atoms", n_atoms, 1, _MOST_ATOMS)
-        self.atom_size = pair_of_sizes("atom_size", atom_size)
-        self.pooling = None if pooling is None else pair_of_sizes("pooling", pooling)
-        self.nonnegative = bool(nonnegative)
-        self.sweeps = whole_number("sweeps", sweeps, 1)
-        self.burn_in = self.sweeps // 2 if burn_in is None else whole_number("burn_in", burn_in, 0)
-        if self.burn_in >= self.sweeps:
-            raise InputError(f"burn_in must be less than sweeps ({self.sweeps}), not {burn_in!r}")
-        self.noise_std = None if noise_std is None else positive_number("noise_std", noise_std)
-        self.usage = check_usage(usage)
-        self.usage_prior = check_usage_prior((self.n_atoms, 1.0) if usage_prior is None else usage_prior)
-        self.start = check_start(start)
-        self.seed = check_seed(seed)
-        self.threads = check_threads(threads)
-        self.progress = progress or Silent()
+        self.n_atoms = n_atoms
+        self.atom_size = atom_size
+        self.pooling = pooling
+        self.nonnegative = nonnegative
+        self.sweeps = sweeps
+        self.burn_in = burn_in
+        self.noise_std = noise_std
+        self.usage = usage
+        self.usage_prior = usage_prior
+        self.start = start
+        self.seed = seed
+        self.threads = threads
+        self.progress = progress
+        self._options()  # refuses what cannot be used
 
     def fit(self, X: Any, observed: Any = None) -> Self:
         """Learn the atoms from images (N, M_x, M_y[, C]); ``observed`` has their shape, True is observed."""
         images, seen, _ = image_batch(X, observed)
-        for _ in self._sweep(images, seen):
-            pass
+        with unchanged_on_failure(self):
+            for _ in self._sweep(images, seen):
+                pass
         return self
 
     def fit_reconstruct(self, X: Any, observed: Any = None) -> Reconstruction:
         """Learn the atoms, and average the images without noise over the sweeps after burn-in."""
         images, seen, shape = image_batch(X, observed)
-        moments = Moments()
-        for engine, number in self._sweep(images, seen):
-            if number > self.burn_in:
-                moments.add(self._synthesised(engine))
+        moments, burn_in = Moments(), self._options().burn_in
+        with unchanged_on_failure(self):
+            for engine, number in self._sweep(images, seen):
+                if number > burn_in:
+                    moments.add(self._synthesised(engine))
         return moments.reconstruction(self.scaling_, shape)
 
     def partial_fit(self, X: Any, *, passes: int = 6, memory: float = 1.0) -> Self:
@@ -136,13 +113,14 @@ class CFA(ImageLearner):
                 "usage is by_image, which partial_fit cannot learn, as it keeps sums over images only: "
                 "call fit with all images, or use usage='shared'"
             )
-        images, seen, _ = image_batch(X, None) if not self._is_fitted() else self._checked(X, None)
+        images, seen, _ = image_batch(X, None) if not self.__sklearn_is_fitted__() else self._checked(X, None)
         if not seen.all():
             raise InputError("X has missing entries, which partial_fit cannot use: call fit with all images")
         whole_number("passes", passes, 1)
         if positive_number("memory", memory) > 1.0:
             raise InputError(f"memory must be above 0 and at most 1, not {memory!r}")
-        self._learn_batch(images, seen, passes, float(memory))
+        with unchanged_on_failure(self):
+            self._learn_batch(images, seen, passes, float(memory))
         return self
 
     def transform(
@@ -155,7 +133,7 @@ class CFA(ImageLearner):
         (N, K, map rows, map columns) float32, or with ``sparse`` a SciPy CSR matrix (N, K rows columns)
         """
         images, seen, _ = self._checked(X, observed)
-        shape = (self.n_atoms, *self.model_.layout.map_shape)
+        shape = (self.model_.n_atoms, *self.model_.layout.map_shape)
         total: Any = 0.0
         for engine in self._infer(images, seen, sweeps, burn_in):
             parts = engine.map(lambda shard: dense_maps(shard.maps, shape[0], shape[1:]))
@@ -169,9 +147,9 @@ class CFA(ImageLearner):
 
     def inverse_transform(self, maps: Any) -> np.ndarray:
         """The images (N, M_x, M_y, C) that maps (N, K, map rows, map columns) stand for, without noise."""
-        self._check_fitted()
+        self.refuse_unfitted()
         layout = self.model_.layout
-        wanted = (self.n_atoms, *layout.map_shape)
+        wanted = (self.model_.n_atoms, *layout.map_shape)
         refuse_masked(maps, "maps")
         dense = real_array(maps.toarray() if hasattr(maps, "toarray") else maps, "maps")
         if dense.shape[1:] == (np.prod(wanted),):
@@ -197,7 +175,10 @@ class CFA(ImageLearner):
             moments.add(self._synthesised(engine))
         return moments.reconstruction(self.scaling_, shape)
 
-    def _model(self, image_shape: tuple[int, int, int], **common: Any) -> Model:
+    def _options(self) -> ImageOptions:
+        return image_options(**self.get_params())
+
+    def _model(self, options: ImageOptions, image_shape: tuple[int, int, int], **common: Any) -> Model:
         return GaussianModel(image_shape=image_shape, **common)
 
 
@@ -212,16 +193,25 @@ class CKFA(CFA):
     """
 
     def __init__(
-        self, n_atoms: int = 64, atom_size: tuple[int, int] = (8, 8), *, rank: int = 2, **options: Any
-    ) -> None:
-        super().__init__(n_atoms, atom_size, **options)
-        self.rank = whole_number("rank", rank, 1)
+        self, n_atoms: int = 64, atom_size: tuple[int, int] = (8, 8), *, rank: int = 2,
+        pooling: tuple[int, int] | None = None, nonnegative: bool = False, sweeps: int = 100,
+        burn_in: int | None = None,
+        noise_std: float | None = None, usage: str = "shared",
+        usage_prior: tuple[float, float] | None = None, start: str = "pca",
+        seed: int = 0, threads: int | None = None, progress: Progress | None = None,
+    ) -> None:  # fmt: skip
+        self.rank = rank
+        super().__init__(
+            n_atoms, atom_size, pooling=pooling, nonnegative=nonnegative, sweeps=sweeps, burn_in=burn_in,
+            noise_std=noise_std, usage=usage, usage_prior=usage_prior, start=start, seed=seed,
+            threads=threads, progress=progress,
+        )  # fmt: skip
 
-    def _model(self, image_shape: tuple[int, int, int], **common: Any) -> Model:
-        shape = (*self.atom_size, image_shape[2])
-        if self.rank > maximal_rank(shape):
+    def _model(self, options: ImageOptions, image_shape: tuple[int, int, int], **common: Any) -> Model:
+        shape = (*options.atom_size, image_shape[2])
+        if options.rank > maximal_rank(shape):
             raise InputError(
-                f"rank {self.rank} is not possible: no tensor of shape {'x'.join(map(str, shape))} "
+                f"rank {options.rank} is not possible: no tensor of shape {'x'.join(map(str, shape))} "
                 f"has a rank above {maximal_rank(shape)}"
             )
-        return KruskalModel(image_shape=image_shape, rank=self.rank, **common)
+        return KruskalModel(image_shape=image_shape, rank=options.rank, **common)

@@ -207,7 +207,8 @@ class DeepCFA(ScikitEstimator):
 
     def _chosen(self, layers: Any) -> list[int]:
         depth = len(self.layers_)
-        wanted = [depth] if layers is None else layers if isinstance(layers, list | tuple) else [layers]
+        several = isinstance(layers, list | tuple) or (isinstance(layers, np.ndarray) and layers.ndim == 1)
+        wanted = [depth] if layers is None else list(layers) if several else [layers]
         if not wanted:
             raise InputError("layers is empty, expected numbers of layers")
         return [whole_number("layers", number, 1, depth) - 1 for number in wanted]

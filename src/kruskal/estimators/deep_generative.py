@@ -22,6 +22,7 @@ from kruskal.estimators.deep_settings import (
     check_validation,
     refuse_small,
 )
+from kruskal.estimators.scikit import unchanged_on_failure
 from kruskal.gibbs.precision import LARGEST
 
 _PRIOR_IMAGES = 10_000
@@ -149,13 +150,15 @@ class DGDN(Pictures, Decisions):
         check_options(options)
         threads = check_threads(self.threads)
         images = check_images(X, self.image_shape)
-        self.classes_, labels = check_partial_labels(y, len(images.values))
+        classes, labels = check_partial_labels(y, len(images.values))
         refuse_constant(np.asarray(X), None, "X")
         refuse_small(np.asarray(X), images)
-        other = check_validation(validation, images, self.classes_, self.image_shape)
-        self._fitted = fit_deep(options, images, labels, len(self.classes_), other, threads)
-        self._given = images._replace(values=images.values[:0])
-        self._keep(images, labels, other)
+        other = check_validation(validation, images, classes, self.image_shape)
+        fitted = fit_deep(options, images, labels, len(classes), other, threads)
+        with unchanged_on_failure(self):
+            self.classes_, self._fitted = classes, fitted
+            self._given = images._replace(values=images.values[:0])
+            self._keep(images, labels, other)
         return self
 
     def _options(self) -> dict[str, Any]:

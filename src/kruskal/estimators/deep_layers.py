@@ -11,8 +11,9 @@ from kruskal.data import refuse_constant, refuse_huge
 from kruskal.engines.progress import Progress, Silent
 from kruskal.engines.threads import Threads
 from kruskal.errors import InputError, whole_number
-from kruskal.estimators.convolutional import CFA, CKFA, check_usage
+from kruskal.estimators.convolutional import CFA, CKFA
 from kruskal.estimators.image_batches import image_batch, pair_of_sizes, positive_number
+from kruskal.estimators.image_options import check_usage
 from kruskal.gibbs.conv_features import bottom_up, pool_maps, unit_atoms
 
 FEATURES = ("bottom-up", "gibbs")

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from kruskal.data import Scaling, refuse_constant
-from kruskal.engines.progress import COMPILING, Progress
+from kruskal.engines.progress import COMPILING
 from kruskal.engines.threads import ImageThreads
 from kruskal.errors import InputError, whole_number
 from kruskal.estimators.image_batches import image_batch
+from kruskal.estimators.image_options import ImageOptions
 from kruskal.estimators.items import refuse_far_out
+from kruskal.estimators.scikit import ScikitEstimator
 from kruskal.gibbs.conv_memory import ConvMemory
 from kruskal.gibbs.conv_synthesis import synthesise
 from kruskal.gibbs.usage import UsagePrior
@@ -24,69 +26,67 @@ Model = CFA | CKFA
 TRACED = ("noise_std", "active_per_image", "alpha")
 
 
-class ImageLearner(ABC):
+class ImageLearner(ScikitEstimator, ABC):
     """What `kruskal.CFA` and `kruskal.CKFA` have in common; see there for the options and attributes."""
 
+    # parameters that are changed or used as they are
     n_atoms: int
-    atom_size: tuple[int, int]
-    pooling: tuple[int, int] | None
-    nonnegative: bool
-    sweeps: int
-    burn_in: int
-    noise_std: float | None
-    usage: str
-    usage_prior: tuple[float, float]
-    start: str
-    seed: int
-    threads: int
-    progress: Progress
+    threads: int | None
 
     @abstractmethod
-    def _model(self, image_shape: tuple[int, int, int], **common: Any) -> Model:
+    def _options(self) -> ImageOptions:
+        """The parameters, checked."""
+
+    @abstractmethod
+    def _model(self, options: ImageOptions, image_shape: tuple[int, int, int], **common: Any) -> Model:
         """The model behind the estimator."""
 
     def _build(self, image_shape: tuple[int, ...]) -> Model:
-        precision = None if self.noise_std is None else (self.scaling_.scale / self.noise_std) ** 2
+        options = self._options()
+        precision = None if options.noise_std is None else (self.scaling_.scale / options.noise_std) ** 2
         return self._model(
-            (image_shape[0], image_shape[1], image_shape[2]), atom_size=self.atom_size, n_atoms=self.n_atoms,
-            pooling=self.pooling or (1, 1), nonnegative=self.nonnegative, noise_precision=precision,
-            usage_prior=UsagePrior(*self.usage_prior), usage_by_image=self.usage == "by_image",
+            options, (image_shape[0], image_shape[1], image_shape[2]), atom_size=options.atom_size,
+            n_atoms=options.n_atoms, pooling=options.pooling, nonnegative=options.nonnegative,
+            noise_precision=precision, usage_prior=UsagePrior(*options.usage_prior),
+            usage_by_image=options.usage == "by_image",
         )  # fmt: skip
 
     def _sweep(self, images: np.ndarray, seen: np.ndarray) -> Iterator[tuple[ImageThreads, int]]:
         """Make all sweeps of a fit and leave what was learned; yields after each."""
+        options = self._options()
+        progress, seed, burn_in = options.progress, options.seed, options.burn_in
         refuse_constant(images, seen, "X")
         self.scaling_ = Scaling.fit(images, seen)
         self.model_ = model = self._build(images.shape[1:])
         values = self.scaling_.forward(np.where(seen, images, 0))
         trace = []
-        usage = np.zeros(self.n_atoms)
-        told = watch_compilation(partial(self.progress.note, COMPILING))
-        with told, ImageThreads(values, seen, self.threads) as engine:
-            state = model.start(self.start, engine.shards, self.seed)
-            self.progress.start(self.sweeps)
+        usage = np.zeros(model.n_atoms)
+        told = watch_compilation(partial(progress.note, COMPILING))
+        with told, ImageThreads(values, seen, options.threads) as engine:
+            state = model.start(options.start, engine.shards, seed)
+            progress.start(options.sweeps)
             try:
-                for number in range(1, self.sweeps + 1):
-                    state, report = model.sweep(state, engine, self.seed, number)
+                for number in range(1, options.sweeps + 1):
+                    state, report = model.sweep(state, engine, seed, number)
                     trace.append(self._row(state, report))
-                    if number > self.burn_in:
+                    if number > burn_in:
                         usage += report.counts.sum(axis=1) / len(images)
                     self.state_ = state
                     yield engine, number
                     used = int((report.counts > 0).any(axis=1).sum())
                     shown = {"noise_std": trace[-1][0], "active_per_item": trace[-1][1], "atoms_used": used}
-                    self.progress.update(number, shown)
+                    progress.update(number, shown)
             finally:
-                self.progress.stop()
+                progress.stop()
         self.trace_ = dict(zip(TRACED, np.array(trace).T))
         self.memory_: ConvMemory | None = None
-        self._read_off(
-            usage / (self.sweeps - self.burn_in), float(self.trace_["noise_std"][self.burn_in :].mean())
-        )
+        noise_std = float(self.trace_["noise_std"][burn_in:].mean())
+        self._read_off(usage / (options.sweeps - burn_in), noise_std)
 
     def _learn_batch(self, images: np.ndarray, seen: np.ndarray, passes: int, memory: float) -> None:
         """Sweeps over one batch with the former ones remembered; maps begin coarse, as in a fit."""
-        first = not self._is_fitted()
+        options = self._options()
+        first = not self.__sklearn_is_fitted__()
         if first:
             refuse_constant(images, None, "X")
             self.scaling_ = Scaling.fit(images, seen)
@@ -95,17 +95,17 @@ class ImageLearner(ABC):
         model = self.model_
         past = getattr(self, "memory_", None)
         past = None if past is None else past.faded(memory)
-        number = getattr(self, "passes_", self.sweeps)
+        number = getattr(self, "passes_", options.sweeps)
         values = self.scaling_.forward(images)
         refuse_far_out(values)
-        with ImageThreads(values, None, self.threads) as engine:
-            state = model.start(self.start, engine.shards, self.seed) if first else self.state_
+        with ImageThreads(values, None, options.threads) as engine:
+            state = model.start(options.start, engine.shards, options.seed) if first else self.state_
             coarse = 1
             while (step := model.scan_step(coarse)) != (1, 1):
-                model.draw_maps(state, engine, self.seed, number + coarse, step)
+                model.draw_maps(state, engine, options.seed, number + coarse, step)
                 coarse += 1
             for i in range(1, passes + 1):
-                state, batch = sweep_batch(model, state, engine, past, self.seed, number + coarse + i)
+                state, batch = sweep_batch(model, state, engine, past, options.seed, number + coarse + i)
         self.state_ = state
         self.passes_ = number + coarse + passes
         self.memory_ = batch if past is None else past.plus(batch)
@@ -127,7 +127,7 @@ class ImageLearner(ABC):
 
     def keep_atoms(self, kept: np.ndarray) -> None:
         """Forget all atoms but those ``kept`` ((K,) bool), as if there had been no others."""
-        self._check_fitted()
+        self.refuse_unfitted()
         self.n_atoms = int(kept.sum())
         self.model_ = replace(self.model_, n_atoms=self.n_atoms)
         per_atom = ("dictionary", "weights", "factors", "log_delta", "log_odds")
@@ -147,10 +147,11 @@ class ImageLearner(ABC):
             raise InputError(f"burn_in must be less than sweeps ({sweeps}), not {burn_in!r}")
         values = self.scaling_.forward(np.where(seen, images, 0))
         refuse_far_out(values)
-        with ImageThreads(values, seen, self.threads) as engine:
+        options = self._options()
+        with ImageThreads(values, seen, options.threads) as engine:
             state = self.model_.for_images(self.state_, len(images))
             for number in range(1, sweeps + 1):
-                state = self.model_.sweep_images(state, engine, self.seed, number)
+                state = self.model_.sweep_images(state, engine, options.seed, number)
                 if number > burn_in:
                     yield engine
 
@@ -158,15 +159,12 @@ class ImageLearner(ABC):
         visit = partial(synthesise, dictionary=self.state_.dictionary, layout=self.model_.layout)
         return np.concatenate(engine.map(visit))
 
-    def _is_fitted(self) -> bool:
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` or `partial_fit` was called."""
         return hasattr(self, "dictionary_")
 
-    def _check_fitted(self) -> None:
-        if not self._is_fitted():
-            raise InputError("this model has no atoms yet: call fit first")
-
     def _checked(self, X: Any, observed: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-        self._check_fitted()
+        self.refuse_unfitted()
         images, seen, shape = image_batch(X, observed)
         if images.shape[1:] != self.model_.image_shape:
             raise InputError(

@@ -9,6 +9,7 @@ from kruskal.data import normalize_contrast
 from kruskal.errors import InputError
 from kruskal.estimators.deep import DeepCFA
 from kruskal.estimators.deep_file import deep_arrays, model_from_arrays, read_file, write_arrays
+from kruskal.estimators.scikit import unchanged_on_failure
 from kruskal.estimators.svm import BayesianSVM
 from kruskal.gibbs.svm import decisions
 
@@ -43,9 +44,11 @@ class PictureClassifier:
     def fit(self, X: np.ndarray, labels: Any) -> Self:
         """Learn from pictures (N, rows, columns, channels) and the names of their classes (N,)."""
         pictures = self._prepared(X)
-        fitted = self.svm.fit(self.deep.fit(pictures).transform(pictures, self.layers), np.asarray(labels))
-        self.classes_ = fitted.classes_.astype(str)
-        self.coef_, self.intercept_ = fitted.coef_, fitted.intercept_
+        with unchanged_on_failure(self, self.deep, self.svm):
+            features = self.deep.fit(pictures).transform(pictures, self.layers)
+            fitted = self.svm.fit(features, np.asarray(labels))
+            self.classes_ = fitted.classes_.astype(str)
+            self.coef_, self.intercept_ = fitted.coef_, fitted.intercept_
         return self
 
     def decide(self, X: np.ndarray) -> np.ndarray:

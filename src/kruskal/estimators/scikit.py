@@ -2,6 +2,8 @@
 
 import inspect
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -68,6 +70,21 @@ class ScikitEstimator:
             sentence = f"this {type(self).__name__} is not fitted yet: call fit first"
             scikit = sys.modules.get("sklearn.exceptions")
             raise InputError(sentence) if scikit is None else _scikit_error(scikit.NotFittedError)(sentence)
+
+
+@contextmanager
+def unchanged_on_failure(*estimators: Any) -> Iterator[None]:
+    """Leave estimators as they were if the block is refused or interrupted.
+
+    Inside, attributes must be replaced and not changed in place.
+    """
+    before = [dict(vars(one)) for one in estimators]
+    try:
+        yield
+    except BaseException:
+        for one, attributes in zip(estimators, before):
+            one.__dict__ = attributes
+        raise
 
 
 def _scikit_error(scikit_class: type[Exception]) -> type[InputError]:

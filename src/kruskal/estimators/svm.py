@@ -9,18 +9,16 @@ import numpy as np
 from kruskal.engines.one_vs_all import METHODS, ClassFit, Plan, fit_one_vs_all
 from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, whole_number
+from kruskal.estimators.calibration import NotCalibratedError, even_folds
 from kruskal.estimators.classifier import Classifier, check_features, check_labels, positive_number
+from kruskal.estimators.scikit import unchanged_on_failure
 from kruskal.gibbs.precision import GammaPrior
 from kruskal.gibbs.svm import decisions
 from kruskal.models.svm import SVM
 from kruskal.models.temperature import fit_scale, probabilities
-from kruskal.random import Stream, check_seed, generator
+from kruskal.random import check_seed
 
 ROUGH = 0.05  # a search that ends with a larger relative gap is worth a warning
-
-
-class NotCalibratedError(InputError, AttributeError):
-    """Probabilities are asked of a classifier without calibration; it then has no such method."""
 
 
 class BayesianSVM(Classifier):
@@ -119,15 +117,16 @@ class BayesianSVM(Classifier):
         folds = whole_number("calibration_folds", self.calibration_folds, 0)
         check_seed(self.seed)
         check_threads(self.threads)
-        X = check_features(self, X, fitting=True)
-        self.classes_, labels = check_labels(y, len(X))
-        fits = self._fit(X, labels, model, plan, 0)
-        weights = np.array([one.weights for one in fits])
-        self.coef_, self.intercept_ = weights[:, :-1].copy(), weights[:, -1].copy()
-        self.precision_ = np.array([one.precision for one in fits])
-        self._keep_uncertainty(fits, plan)
-        if folds:
-            self.temperature_ = self._calibrate(X, labels, model, plan, folds)
+        with unchanged_on_failure(self):
+            X = check_features(self, X, fitting=True)
+            self.classes_, labels = check_labels(y, len(X))
+            fits = self._fit(X, labels, model, plan, 0)
+            weights = np.array([one.weights for one in fits])
+            self.coef_, self.intercept_ = weights[:, :-1].copy(), weights[:, -1].copy()
+            self.precision_ = np.array([one.precision for one in fits])
+            self._keep_uncertainty(fits, plan)
+            if folds:
+                self.temperature_ = self._calibrate(X, labels, model, plan, folds)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -146,13 +145,17 @@ class BayesianSVM(Classifier):
         """Calibrated probabilities (N, Y) of the classes, as a function of X; absent without calibration."""
         if self.calibration_folds == 0:
             raise NotCalibratedError("predict_proba needs calibration_folds of at least 1, not 0")
+        if self.__sklearn_is_fitted__() and not hasattr(self, "temperature_"):
+            raise NotCalibratedError("predict_proba needs a fit with calibration_folds: call fit again")
         return self._probabilities
 
     def decision_std(self, X: Any) -> np.ndarray:
-        """Posterior standard deviations of the decisions, shaped as they are; needs kept draws."""
+        """Posterior standard deviations of the decisions, shaped as they are; needs two kept draws."""
         X = check_features(self, X, fitting=False)
         if not hasattr(self, "draws_"):
             raise InputError("decision_std needs method 'gibbs' and keep_draws=True, which were not given")
+        if self.draws_.shape[1] < 2:
+            raise InputError("decision_std needs at least two kept draws, not 1: give more n_sweeps")
         std = np.stack([decisions(X, draws.T).std(axis=1, ddof=1) for draws in self.draws_], axis=1)
         return std[:, 0] if std.shape[1] == 1 else std
 
@@ -200,10 +203,7 @@ class BayesianSVM(Classifier):
         folds = min(folds, int(np.bincount(labels).min()))
         if folds < 2:
             return fit_scale(decisions(X, np.vstack([self.coef_.T, self.intercept_])), labels)
-        order = generator(int(self.seed), Stream.SVM_FOLDS, 0).permutation(len(labels))
-        order = order[np.argsort(labels[order], kind="stable")]
-        fold_of = np.empty(len(labels), dtype=int)
-        fold_of[order] = np.arange(len(labels)) % folds
+        fold_of = even_folds(labels, folds, int(self.seed))
         f = np.empty((len(X), len(self.coef_)))
         for fold in range(folds):
             out = fold_of == fold

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ MARKERS = ("zarr.json", ".zarray", ".zgroup")
 def read(path: Path, key: str | None) -> Content:
     """Read the array, or of a group the array at path `key` or the only one."""
     array, extras = open_array(path, key)
-    return Content(array[...], extras)
+    return Content(read_box(array, ...), extras)
 
 
 def open_array(path: Path, key: str | None) -> tuple[Any, dict[str, Any]]:
@@ -47,6 +48,21 @@ def open_array(path: Path, key: str | None) -> tuple[Any, dict[str, Any]]:
     if getattr(description, "dimension_names", None):
         extras["dimension_names"] = tuple(description.dimension_names)  # type: ignore[union-attr]
     return array, extras
+
+
+def read_box(array: Any, box: Any) -> Any:
+    """The entries of a box; of a damaged array no reading is left under way.
+
+    Version 3 reads chunks side by side in an event loop of its own, and leaves all others there when one
+    cannot be read; the interpreter then complains at its end. A loop of ours ends them.
+    """
+    import asyncio
+
+    asynchronous = getattr(array, "async_array", None)
+    if asynchronous is None:
+        return array[box]
+    with ThreadPoolExecutor(1) as aside:  # there may be a running loop here, as in a notebook
+        return aside.submit(asyncio.run, asynchronous.getitem(box)).result()
 
 
 def stored_dtype(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.dtype:

@@ -1,0 +1,75 @@
+"""Options of the convolutional estimators, checked, with what follows where nothing is said."""
+
+from typing import Any, NamedTuple
+
+from kruskal.engines.progress import Progress, Silent
+from kruskal.engines.threads import check_threads
+from kruskal.errors import InputError, whole_number
+from kruskal.estimators.image_batches import pair_of_sizes, positive_number
+from kruskal.gibbs.start import check_start
+from kruskal.random import check_seed
+
+_MOST_ATOMS = 2**16 - 1
+USAGES = ("shared", "by_image")
+
+
+class ImageOptions(NamedTuple):
+    """What is asked of a model of images; see `kruskal.CKFA`. ``rank`` is 0 for free atoms."""
+
+    n_atoms: int
+    atom_size: tuple[int, int]
+    rank: int
+    pooling: tuple[int, int]
+    nonnegative: bool
+    sweeps: int
+    burn_in: int
+    noise_std: float | None
+    usage: str
+    usage_prior: tuple[float, float]
+    start: str
+    seed: int
+    threads: int
+    progress: Progress
+
+
+def image_options(
+    *, n_atoms: Any, atom_size: Any, pooling: Any, nonnegative: Any, sweeps: Any, burn_in: Any,
+    noise_std: Any, usage: Any, usage_prior: Any, start: Any, seed: Any, threads: Any, progress: Any,
+    rank: Any = None,
+) -> ImageOptions:  # fmt: skip
+    """The parameters of an estimator, or an InputError that names one; without a rank atoms are free."""
+    n_atoms = whole_number("n_atoms", n_atoms, 1, _MOST_ATOMS)
+    n_sweeps = whole_number("sweeps", sweeps, 1)
+    n_burn_in = n_sweeps // 2 if burn_in is None else whole_number("burn_in", burn_in, 0)
+    if n_burn_in >= n_sweeps:
+        raise InputError(f"burn_in must be less than sweeps ({n_sweeps}), not {burn_in!r}")
+    return ImageOptions(
+        n_atoms=n_atoms,
+        atom_size=pair_of_sizes("atom_size", atom_size),
+        rank=0 if rank is None else whole_number("rank", rank, 1),
+        pooling=(1, 1) if pooling is None else pair_of_sizes("pooling", pooling),
+        nonnegative=bool(nonnegative),
+        sweeps=n_sweeps,
+        burn_in=n_burn_in,
+        noise_std=None if noise_std is None else positive_number("noise_std", noise_std),
+        usage=check_usage(usage),
+        usage_prior=check_usage_prior((n_atoms, 1.0) if usage_prior is None else usage_prior),
+        start=check_start(start),
+        seed=check_seed(seed),
+        threads=check_threads(threads),
+        progress=progress or Silent(),
+    )
+
+
+def check_usage(usage: Any) -> str:
+    """``shared`` or ``by_image``."""
+    if not isinstance(usage, str) or usage not in USAGES:
+        raise InputError(f"usage must be one of {', '.join(USAGES)}, not {usage!r}")
+    return str(usage)
+
+
+def check_usage_prior(prior: Any) -> tuple[float, float]:
+    """Two positive numbers."""
+    if not isinstance(prior, (tuple, list)) or len(prior) != 2:
+        raise InputError(f"usage_prior must be two positive numbers (a_pi, b_pi), not {prior!r}")
+    return positive_number("usage_prior", prior[0]), positive_number("usage_prior", prior[1])
