@@ -116,6 +116,8 @@ def test_a_batch_that_cannot_be_used_changes_nothing():
 
 
 def test_a_refused_first_batch_leaves_no_trace():
+    with pytest.raises(InputError, match="annealing must be a whole number of at least 0, not -3"):
+        kruskal.KFA(**SHORT, annealing=-3).partial_fit(source(7)(80, 0))
     model = kruskal.KFA(**SHORT)
     with pytest.raises(InputError, match="X is constant"):
         model.partial_fit(np.ones((30, 5, 4)))

@@ -53,6 +53,10 @@ def test_large_arrays_go_block_by_block_by_themselves(cli, stored, monkeypatch):
         (("--out-of-core", "--checkpoint", "run"), "--checkpoint needs the whole array in memory"),
         (("--out-of-core", "--reference", "in.zarr"), "--reference needs the whole array in memory"),
         (("--out-of-core", "--online", "--surrogate", "cdf"), "--surrogate needs the whole array"),
+        (("--out-of-core", "--online", "--surrogate", "exact"), "--surrogate needs the whole array"),
+        (("--out-of-core", "--adapt"), "--adapt needs the whole array in memory"),
+        (("--out-of-core", "--time-budget", "0"), "--time-budget needs the whole array in memory"),
+        (("--out-of-core", "--annealing", "2"), "--annealing needs the whole array in memory"),
         (("--out-of-core", "--block", "16"), "--block must have one size per axis"),
         (
             ("--out-of-core", "--mask", "mask.png"),

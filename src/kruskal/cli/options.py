@@ -178,10 +178,10 @@ def parse_pair(text: str, option: str) -> tuple[float, float]:
     return first, second
 
 
-def parse_online(online: bool, surrogate: Surrogate | None) -> str | None:
-    """What ``--online`` and ``--surrogate`` say together."""
+def parse_online(online: bool, surrogate: Surrogate | None) -> str | bool | None:
+    """What ``--online`` and ``--surrogate`` say together; True if nothing is said of a surrogate."""
     if online:
-        return (surrogate or Surrogate.exact).value
+        return True if surrogate is None else surrogate.value
     if surrogate is not None:
         raise InputError("--surrogate is for learning online: give --online as well, or leave it out.")
     return None

@@ -90,7 +90,7 @@ def _needs_all(job: Job) -> list[str]:
         "--time-budget": settings["time_budget"] is not None, "--passes": settings["passes"],
         "--annealing": settings["annealing"],
         "--setting paper": settings["setting"] == "paper",
-        "--surrogate": settings["online"] not in (None, "exact"),
+        "--surrogate": isinstance(settings["online"], str),
         "--model mgp-cp": settings["model"] == "mgp-cp",
     }  # fmt: skip
     return [option for option, value in given.items() if value]

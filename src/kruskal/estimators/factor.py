@@ -104,6 +104,8 @@ class FactorEstimator(ScikitEstimator):
         """The stream so far, or its beginning."""
         if hasattr(self, "ongoing_"):
             return self.ongoing_
+        if self.annealing is not None:
+            whole_number("annealing", self.annealing, 0)
         # a stream has no burn-in, and sees its items once
         options = self._options() | {"annealing": None, "brief": True}
         if self.__sklearn_is_fitted__():

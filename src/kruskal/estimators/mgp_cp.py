@@ -16,6 +16,8 @@ class MGPCP:
     rank : most terms, or "auto"; how many the data need is inferred
     alpha : "sample", "map" or a number: the shrinkage of the weights
     sweeps, burn_in : length of the chain, and how many sweeps at its beginning are not kept
+    annealing : the first sweeps of the burn-in, in which the noise is kept large and sinks slowly
+        (default: 30, or none for clean complete data)
     start : "pca" or "random"
     seed, threads : as in `kruskal.inpaint`, which does the work
 
@@ -50,12 +52,14 @@ class MGPCP:
 
     def __init__(
         self, rank: int | str = "auto", *, alpha: str | float = "sample", sweeps: int | None = None,
-        burn_in: int | None = None, start: str = "pca", seed: int = 0, threads: int | None = None,
+        burn_in: int | None = None, annealing: int | None = None, start: str = "pca", seed: int = 0,
+        threads: int | None = None,
     ) -> None:  # fmt: skip
         self.rank = rank
         self.alpha = alpha
         self.sweeps = sweeps
         self.burn_in = burn_in
+        self.annealing = annealing
         self.start = start
         self.seed = seed
         self.threads = threads
@@ -64,7 +68,8 @@ class MGPCP:
         """Decompose ``x``; ``observed`` is True where it is known (None: wherever it is not NaN)."""
         found = inpaint(
             x, observed, model="mgp-cp", rank=self.rank, alpha=self.alpha, sweeps=self.sweeps,
-            burn_in=self.burn_in, start=self.start, seed=self.seed, threads=self.threads,
+            burn_in=self.burn_in, annealing=self.annealing, start=self.start, seed=self.seed,
+            threads=self.threads,
         )  # fmt: skip
         assert found.weights is not None and found.factors is not None and found.rank is not None
         counted = max(found.rank, 1)
