@@ -251,7 +251,7 @@ def test_clean_incomplete_pictures_are_annealed():
         assert annealing((64, 64), look) == 0
     assert annealing((30, 30, 30), holes) == 0
     assert annealing((64, 64), holes, online="cdf") == annealing((64, 64), holes, setting="paper") == 0
-    assert annealing((64, 64), holes, known_atoms="fixed") == 0
+    assert annealing((64, 64), holes, known_atoms="fixed") == annealing((64, 64), holes, time_budget=9.0) == 0
 
 
 def test_the_papers_setting_does_not_look_at_the_data():

@@ -77,14 +77,14 @@ def inpaint(
     sweeps, burn_in : length of the chain, and how many sweeps at its beginning are not kept
     annealing : the first sweeps of the burn-in, in which the noise is kept large and sinks slowly: strong
         structure is found first, and what atoms mix comes apart (default: up to 50 for clean incomplete
-        pictures, 30 for "mgp-cp", else none); not online
+        pictures without a time budget, 30 for "mgp-cp", else none); not online
     start : "pca" or "random"
     alpha : "sample", "map" or a number: how the shrinkage of the ranks is learned
     codes : "collapsed" or "uncollapsed" draws of the codes
     channels : "keep" takes the last axis whole into every patch, "cut" cuts it like the others
     usage_prior : (a_pi, b_pi) of the beta process; a larger b_pi is sparser, the paper has (K, 1)
     sparsity : the same as b_pi per item, with a_pi = K (default: 0 for clean and nearly complete data, which
-        is the paper's prior, 2 for clean data with much missing, 1/8 for noisy data)
+        is the paper's prior, 2 for clean data with much missing, 64 if in colour, 1/8 for noisy data)
     regions : the array is divided into at most this many regions (powers of two), each with a usage of its
         own (default: up to 64); 1 is the paper's model
     dictionary : start from these atoms, of `kruskal.learn` or the file of one; they settle patch, model,
@@ -95,8 +95,8 @@ def inpaint(
         is neither a dictionary nor a time budget
     until_converged : end burn-in when the trace is level, and the run when more draws no longer move the
         estimate; ``sweeps`` (default then 500) and ``burn_in`` are upper limits
-    time_budget : end the sweeps after so many seconds, pilot runs not counted; a resumed run has them anew.
-        Such a run cannot be repeated exactly
+    time_budget : end the sweeps after so many seconds, pilot runs not counted, but finish the annealing (by
+        default only "mgp-cp" has any then); a resumed run has them anew. It cannot be repeated exactly
     online : learn from one batch of patches at a time, and remember of the others "exact" sums (the same as
         True), the paper's surrogates ("cdf"), or surrogates that are replaced at each visit
         ("incremental"); docs/model.md says what each guarantees

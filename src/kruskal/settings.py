@@ -177,7 +177,7 @@ def resolve(
         n_sweeps, n_burn_in = check_length("sweeps", sweeps, burn_in)
     if model == "mgp-cp":
         usual_annealing = defaults.term_annealing(seen, n_burn_in)
-    elif paper or known_atoms or batching.online:
+    elif paper or known_atoms or batching.online or time_budget is not None:
         usual_annealing = 0
     else:
         usual_annealing = defaults.default_annealing(array_shape, channels, look, n_burn_in)
