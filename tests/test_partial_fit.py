@@ -115,6 +115,15 @@ def test_a_batch_that_cannot_be_used_changes_nothing():
     assert all((a == b).all() for a, b in zip(state_of(other), state_of(model)))
 
 
+def test_a_stream_is_not_annealed():
+    """Neither by default, which `fit` is for pictures with holes, nor if asked to: it has no burn-in."""
+    pictures = np.where(np.random.default_rng(0).random((60, 8, 8)) < 0.5, 1.0 + np.arange(8.0), np.nan)
+    for given in (None, 1):
+        model = kruskal.KFA(n_atoms=4, rank=1, sweeps=4, annealing=given, threads=1).partial_fit(pictures)
+        assert model.learned_.settings["annealing"] == 0
+        assert model.fit(pictures).learned_.settings["annealing"] == 1
+
+
 def test_a_refused_first_batch_leaves_no_trace():
     with pytest.raises(InputError, match="annealing must be a whole number of at least 0, not -3"):
         kruskal.KFA(**SHORT, annealing=-3).partial_fit(source(7)(80, 0))

@@ -169,8 +169,11 @@ def _short(
 ) -> Settings:
     """Settings of a pilot run on a part of this shape: few sweeps, and patches twice as far apart as in a run
     on the whole."""
-    stride = _pilot_stride(resolve(whole, **options))
-    short = {"stride": stride, "sweeps": _SWEEPS, "burn_in": _BURN_IN, "annealing": None}
+    full = resolve(whole, **options)
+    short = {
+        "stride": _pilot_stride(full), "sweeps": _SWEEPS, "burn_in": _BURN_IN,
+        "annealing": None if full.annealing else 0,
+    }  # fmt: skip
     plain = {"online": None, "batch_size": None, "epochs": None, "passes": None}  # pilots are small
     return resolve(shape, **options, **short, **plain, until_converged=False, time_budget=None)
 

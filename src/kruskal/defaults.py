@@ -192,7 +192,7 @@ def term_annealing(look: Look, burn_in: int) -> int:
 def default_annealing(array_shape: Sequence[int], channels: str | None, look: Look, burn_in: int) -> int:
     """The same for a dictionary: of clean incomplete pictures, whose codes would else overfit early."""
     picture = _order(_split_axes(array_shape, channels)[0]) == 2
-    return min(50, burn_in) if picture and not (look.noisy or look.nearly_complete) else 0
+    return min(50, 5 * burn_in // 6) if picture and not (look.noisy or look.nearly_complete) else 0
 
 
 def default_sparsity(

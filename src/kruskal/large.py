@@ -139,7 +139,7 @@ def inpaint_large(
     settings = resolve(
         shape, model=model, patch_shape=patch_shape, stride=stride, n_atoms=n_atoms, rank=rank, start=start,
         alpha=alpha, codes=codes, channels=channels, usage_prior=usage_prior, sparsity=sparsity, regions=1,
-        seed=seed, brief=True, look=look,
+        annealing=0, seed=seed, brief=True, look=look,
     )  # fmt: skip
     blocks = Blocks(settings.grid, block)
     size = whole_number("batch_size", batch_size, 1)

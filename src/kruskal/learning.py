@@ -17,8 +17,9 @@ from kruskal.engines.progress import COMPILING, Progress, Silent
 from kruskal.engines.threads import ThreadEngine, check_threads
 from kruskal.errors import InputError
 from kruskal.kernel import watch_compilation
+from kruskal.option_checks import one_of
 from kruskal.patches import Grid, Items, cut_together, lay_together, together_shape
-from kruskal.settings import Settings, resolve
+from kruskal.settings import CHANNELS, Settings, resolve
 
 RANK_TOLERANCE = 0.01
 
@@ -79,6 +80,8 @@ def learn(
     scaling = Scaling.fit(together, seen)
     look = Look.at_all(values, masks, scaling.scale)
     smallest = [min(sizes) for sizes in zip(*shapes)]
+    if channels is not None:
+        one_of("channels", channels, CHANNELS)
     channels = channels_word(smallest, channels)
     if patch_shape is None:
         patch_shape = default_patch_shape(smallest, channels, look)

@@ -64,7 +64,7 @@ _ARRAY = ("x", "X", "values", "arrays", "arrays[0]")
 _QUOTED = r"(?<!\w)'[^']*'|(?<!\w)\"[^\"]*\""
 _UNDERSCORED = "|".join(name for name in OPTION_OF if "_" in name)
 _ARGUMENT = re.compile(
-    rf"{_QUOTED}|(?<![\w./-])(?P<plain>{_UNDERSCORED})(?![\w/-]|\.\w)"
+    rf"{_QUOTED}|(?<![\w./-])(?<!file )(?<!folder )(?P<plain>{_UNDERSCORED})(?![\w/-]|\.\w)"
     rf"|(?P<before>\b(?:give|leave|smaller than|less than|at most) )(?P<after>\w+)\b"
 )
 """An argument inside a sentence: a name that is no English word, or one after words that announce it."""

@@ -107,7 +107,7 @@ class FactorEstimator(ScikitEstimator):
         if self.annealing is not None:
             whole_number("annealing", self.annealing, 0)
         # a stream has no burn-in, and sees its items once
-        options = self._options() | {"annealing": None, "brief": True}
+        options = self._options() | {"annealing": 0, "brief": True}
         if self.__sklearn_is_fitted__():
             known = self.learned_
             settled = {"n_atoms": known.n_atoms} | ({"rank": known.rank} if known.rank else {})

@@ -48,9 +48,10 @@ class FactorModel(ABC):
     usage_prior : (a_pi, b_pi);  code_prior : (e, f);  noise_prior : (c, d)
     concentration_prior : (e_h, f_h), for items in several regions
     delay : sweeps in which all regions share one usage, and shrinkage is not learned
-    annealing : sweeps in which the noise may not fall below a bound that sinks from a quarter of the range of
-        the data to a fortieth of that: atoms that mix several causes come apart before the chain is too cold.
-        The usage of an atom stays above a thousandth, so that it can come back when it is of use
+    annealing : sweeps in which the usage of an atom stays above a thousandth, and in the first three quarters
+        of which the noise may not fall below a bound that sinks from a quarter of the range of the data to
+        about a fortieth of that: atoms that mix several causes come apart before the chain is too cold, and
+        those that are of no use at first can come back
     collapsed : draw z with s integrated out (default), or the paper's uncollapsed form
     joint : after that, draw the s of all atoms in use of an item anew, jointly
     fixed_atoms : keep the atoms and what governs them as they are
@@ -177,7 +178,7 @@ class FactorModel(ABC):
             self.usage_prior, self.concentration_prior, number <= self.delay,
             generator(seed, Stream.USAGE, number),
         )  # fmt: skip
-        if number <= self.annealing:
+        if number <= self.annealing:  # and some sweeps longer than the noise is bounded
             usage = usage._replace(log_odds=np.maximum(usage.log_odds, _LEAST_LOG_ODDS))
         return usage
 
@@ -191,7 +192,7 @@ class FactorModel(ABC):
             sums.n_observed, sums.residual_squares, self.noise_prior,
             generator(seed, Stream.NOISE_PRECISION, number),
         )  # fmt: skip
-        cap = annealed_cap(number, self.annealing, _FIRST_CAP)
+        cap = annealed_cap(number, -(-3 * self.annealing // 4), _FIRST_CAP)
         return state._replace(code_precision=code_precision, noise_precision=min(noise_precision, cap))
 
     def draw_atoms(
