@@ -45,6 +45,7 @@ WITHIN = {
     ("running", "restoration"),
     ("running", "settings"),
     ("learning", "defaults"),
+    ("learning", "option_checks"),
     ("learning", "settings"),
     ("estimators", "defaults"),
     ("estimators", "learning"),

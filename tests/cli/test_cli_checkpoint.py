@@ -218,7 +218,9 @@ KILLS = int(os.environ.get("KRUSKAL_KILLS", "2"))
 def test_a_real_process_is_stopped_and_resumed(cli, damaged, tmp_path, blow, seed):
     """A long run in a process of its own is hit at a random sweep; a resumed one ends in the same bytes."""
     long_run = [*RUN, "--sweeps", "400"]
-    target = int(np.random.default_rng(seed).integers(1, 300))
+    target = int(
+        np.random.default_rng(seed).integers(1, 100)
+    )  # far from the end, as a busy machine may see it late
     assert cli(*long_run, "--quiet").status == 0
     expected = contents(tmp_path)
     for name in OUTPUTS:

@@ -281,6 +281,9 @@ def test_default_setting_of_dct_keeps_what_the_experiment_is():
         "stride": 5,
         "n_atoms": 625,
         "rank": 1,
+        "sweeps": dct4d.LONG_SWEEPS,
+        "burn_in": dct4d.ANNEALING,
+        "annealing": dct4d.ANNEALING,
     }
     assert "rank" not in cells["bpfa-default-noise0.1-seed1"]
     assert cells["kfa-rank30-paper-noise0.1-seed1"]["rank"] == 30

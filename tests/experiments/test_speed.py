@@ -98,7 +98,15 @@ def test_the_chain_that_is_timed_is_the_chain_that_users_run():
             timed.advance()
         mine = problem.scaling.inverse(timed.chain.now.moments.mean()).reshape(24, 24)
     theirs = inpaint(
-        *problem.damaged, patch_shape=(4, 4), n_atoms=8, sweeps=7, burn_in=0, seed=0, threads=1, stride=1
+        *problem.damaged,
+        patch_shape=(4, 4),
+        n_atoms=8,
+        sweeps=7,
+        burn_in=0,
+        annealing=0,
+        seed=0,
+        threads=1,
+        stride=1,
     )
     np.testing.assert_array_equal(mine, theirs.mean)
 

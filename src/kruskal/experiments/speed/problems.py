@@ -115,12 +115,12 @@ def make_problem(values: np.ndarray, keep: float, patch_shape: Sequence[int], n_
 
 
 def prepare(damaged: Corrupted, patch_shape: Sequence[int], n_atoms: int) -> Problem:
-    """What `kruskal.inpaint` does before its first sweep, for a damaged array."""
+    """What `kruskal.inpaint` does before its first sweep, for a damaged array; plain sweeps, no annealing."""
     values, observed = damaged
     scaling = Scaling.fit(values, observed)
     settings = resolve(
-        values.shape, patch_shape=patch_shape, stride=1, n_atoms=n_atoms, seed=ENGINE_SEED,
-        look=Look.at(values, observed, scaling.scale),
+        values.shape, patch_shape=patch_shape, stride=1, n_atoms=n_atoms, annealing=0,
+        seed=ENGINE_SEED, look=Look.at(values, observed, scaling.scale),
     )  # fmt: skip
     scaled = scaling.forward(np.where(observed, values, 0))
     items = cut(scaled, observed, settings.grid, settings.regions)
