@@ -15,6 +15,7 @@ from typing import Any
 
 from numba import njit
 from numba.core import event
+from numba.extending import intrinsic
 
 _RELAXED = {"reassoc", "contract", "nsz", "arcp"}
 _ROOMS = ("deep", "gibbs", "patches", "random", "tensor")
@@ -29,6 +30,14 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return dispatcher
     dispatcher._cache._cache_file._source_stamp = _stamp()
     return dispatcher
+
+
+def by_hand(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function for kernels whose code is made by hand: ``function`` returns its signature and its maker.
+
+    Its first argument is numba's; callers leave it out.
+    """
+    return intrinsic(function)
 
 
 @cache

@@ -1,10 +1,13 @@
 """Sums over shards: the same additions in the same order, whatever the threads do."""
 
 import time
+from contextlib import nullcontext
+from threading import Event
 
 import pytest
 
 from kruskal.engines.threads import Threads
+from kruskal.gibbs.together import NONE, OVER, allow, await_finished, dismiss, finish, new_cells, take
 
 
 def balanced(parts: list):
@@ -14,8 +17,19 @@ def balanced(parts: list):
     return parts[0]
 
 
+def in_rows(n_shards: int, length: int) -> list:
+    """What visits of rows of shards find."""
+    rows = []
+    for first in range(0, n_shards, length):
+        row = first
+        for shard in range(first + 1, min(first + length, n_shards)):
+            row = (row, shard)
+        rows.append(row)
+    return rows
+
+
 @pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize("n_shards", [1, 2, 3, 6, 7, 16])
+@pytest.mark.parametrize("n_shards", [1, 2, 3, 6, 7, 16, 17, 32])
 def test_total_adds_in_the_order_of_the_shards(n_shards, threads):
     def visit(shard: int, found: int | None) -> int | tuple:
         time.sleep(0.001 * (shard * 7 % 3))  # done in another order than begun
@@ -23,4 +37,59 @@ def test_total_adds_in_the_order_of_the_shards(n_shards, threads):
 
     with Threads(list(range(n_shards)), threads) as engine:
         for _ in range(3):
-            assert engine.total(visit, lambda one, other: (one, other)) == balanced(list(range(n_shards)))
+            total = engine.total(visit, lambda one, other: (one, other))
+            assert total == balanced(in_rows(n_shards, 2 if n_shards <= 16 else -(-n_shards // 8)))
+
+
+class Waiting:
+    """A team whose followers wait for the leader, who fails or does not."""
+
+    def __init__(self, fails: bool) -> None:
+        self.fails, self.over, self.followed = fails, Event(), 0
+
+    def lead(self) -> None:
+        if self.fails:
+            raise RuntimeError("lost the way")
+        self.dismiss()
+
+    def follow(self) -> None:
+        assert self.over.wait(20)
+        self.followed += 1
+
+    def dismiss(self) -> None:
+        self.over.set()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("fails", [False, True])
+def test_those_who_follow_come_to_an_end(fails, threads):
+    """Also if the leader fails; then the failure is told."""
+    teams = []
+
+    def gather(shards: list[int]) -> Waiting:
+        teams.append(Waiting(fails))
+        return teams[0]
+
+    with Threads([0, 1], threads) as engine:
+        with pytest.raises(RuntimeError, match="lost the way") if fails else nullcontext():
+            engine.together(gather)
+        engine.drain()
+    assert teams[0].followed == threads - 1
+
+
+def test_followers_that_nobody_leads_are_dismissed():
+    cells = new_cells()
+    assert take(cells) == NONE
+    dismiss(cells)
+    assert take(cells) == OVER
+
+
+def test_tasks_are_taken_once_and_in_order():
+    cells = new_cells()
+    allow(cells, 2)
+    assert [take(cells) for _ in range(3)] == [0, 1, NONE]
+    finish(cells)
+    finish(cells)
+    await_finished(cells, 2)
+    allow(cells, 3)
+    assert [take(cells), take(cells)] == [2, NONE]

@@ -1,22 +1,16 @@
 """The atom draws: statistics and kernels equal their plain twins, whatever the blocks and the shards."""
 
 import copy
-from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from kruskal.gibbs.atoms import AtomNoise, AtomOptions, draw_atoms_block, draw_atoms_complete
+from kruskal.engines.threads import Threads
+from kruskal.gibbs.atoms import AtomNoise, AtomOptions, draw_atoms_complete, pair_index
+from kruskal.gibbs.blocks import MaskedAtoms, block_size, visit
 from kruskal.gibbs.codes import draw_codes
-from kruskal.gibbs.statistics import (
-    BlockStatistics,
-    add_blocks,
-    block_size,
-    block_statistics,
-    complete_statistics,
-    pair_index,
-    sum_in_order,
-)
+from kruskal.gibbs.statistics import AtomTerms, complete_statistics, sum_in_order
 from tests.gibbs import reference as ref
 from tests.gibbs.reference import World
 from tests.gibbs.test_codes import after
@@ -72,25 +66,31 @@ def twin_of(world: World, noise: AtomNoise, options: AtomOptions) -> World:
     return draw_all_atoms(world, entries, noise.weights, options.blocked, options.fixed_weights)
 
 
-def visit_all(shards, first: int, size: int, previous: int, change: np.ndarray) -> BlockStatistics:
-    """The statistics of a block over all shards: one after the other for the first two, then added."""
-    visit = partial(block_statistics, first=first, size=size, previous=previous, change=change)
-    found = None
-    for shard in shards[:2]:
-        found = visit(shard, found)
-    for shard in shards[2:]:
-        found = add_blocks(found, visit(shard))
-    return found
+def block_sums(shards, first: int, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Squares, correlations and products of a block over all shards, with the residuals as they are."""
+    n_entries = len(shards[0].items.offset)
+    sums = np.zeros((2 * size + size * (size - 1) // 2, n_entries))
+    nothing = np.zeros((size, n_entries), shards[0].residual.dtype)
+    for shard in shards:
+        atom, start = shard.codes.atom, shard.codes.start
+        before = np.array([(atom[i:j] < first).sum() for i, j in pairwise(start)])
+        visit(
+            shard.entry_start, shard.entry, shard.residual, *shard.codes, start[:-1] + before, first, size,
+            nothing, sums,
+        )  # fmt: skip
+    return sums[:size], sums[size : 2 * size], sums[2 * size :]
+
+
+def draw_in_blocks(shards, state, world: World, size: int, noise: AtomNoise, options: AtomOptions, past=None):
+    """All atoms of masked data in blocks of ``size``, by a leader whom nobody follows; the shards stay."""
+    past = AtomTerms.zero(world.n_atoms, world.n_entries) if past is None else past
+    MaskedAtoms(copy.deepcopy(shards), state, world.noise_precision, noise, options, past, size).lead()
 
 
 def sweep_blocks(world: World, shards, size: int, noise: AtomNoise, options: AtomOptions):
     """A sweep over the atoms of masked data in blocks of ``size``, as the model does it."""
-    shards, state = copy.deepcopy(shards), atom_state(world)
-    change = np.zeros((0, world.n_entries))
-    for first in range(0, world.n_atoms, size):
-        width = min(size, world.n_atoms - first)
-        block = visit_all(shards, first, width, first - size, change)
-        change = draw_atoms_block(state, first, block, world.noise_precision, noise, options)
+    state = atom_state(world)
+    draw_in_blocks(shards, state, world, size, noise, options)
     return state
 
 
@@ -120,37 +120,35 @@ def test_statistics_of_masked_data(size):
     """q and p of every atom with all atoms as they were: what the first block reports, and later ones too."""
     shards, world = drawn_world(many_items_world(0, masked=True))
     rest = np.where(world.observed, world.values - world.codes @ world.atoms, 0.0)
-    nothing = np.zeros((size, world.n_entries))
     for first in range(0, world.n_atoms, size):
         width = min(size, world.n_atoms - first)
-        total = visit_all(shards, first, width, first - size, nothing)
+        squares, correlations, products = block_sums(shards, first, size)
         block = world.codes[:, first : first + width]
-        np.testing.assert_allclose(total.squares, (block**2).T @ world.observed, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(total.correlations, block.T @ rest, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(squares[:width], (block**2).T @ world.observed, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(correlations[:width], block.T @ rest, rtol=1e-9, atol=1e-9)
         for a in range(width):
             for b in range(a + 1, width):
                 expected = (block[:, a] * block[:, b]) @ world.observed
-                np.testing.assert_allclose(
-                    total.products[pair_index(a, b, width)], expected, rtol=1e-9, atol=1e-9
-                )
+                np.testing.assert_allclose(products[pair_index(a, b, size)], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_statistics_give_the_terms_of_the_conditional():
     """gamma (sum w h + sum w^2 d) and gamma sum w^2 are p and q of (1.2) and (1.1)."""
     shards, world = drawn_world(many_items_world(2, masked=True, n_items=40))
-    total = visit_all(shards, 0, world.n_atoms, 0, np.zeros((0, world.n_entries)))
+    squares, correlations, _ = block_sums(shards, 0, world.n_atoms)
     for k in range(world.n_atoms):
         q, p = ref.atom_terms(world, k)
         gamma = world.noise_precision
-        np.testing.assert_allclose(gamma * total.squares[k], q, rtol=1e-9, atol=1e-12)
-        mixed = gamma * (total.correlations[k] + total.squares[k] * world.atoms[k])
+        np.testing.assert_allclose(gamma * squares[k], q, rtol=1e-9, atol=1e-12)
+        mixed = gamma * (correlations[k] + squares[k] * world.atoms[k])
         np.testing.assert_allclose(mixed, p, rtol=1e-9, atol=1e-9)
 
 
 def test_block_size_is_sensible():
     for n_codes in (0, 10, 10_000, 10**8):
-        assert 1 <= block_size(256, 16, n_codes, 0.2) <= 16
-    assert block_size(256, 16, 10**8, 0.2) > block_size(256, 16, 10, 0.2)
+        assert 1 <= block_size(256, 64, 16, n_codes, 0.2) <= 16
+    assert block_size(256, 64, 16, 10**8, 0.2) > block_size(256, 64, 16, 10, 0.2)
+    assert block_size(256, 10**6, 16, 10**8, 0.2) < 16
 
 
 # -------------------------------------------------------------------------------------------------- draws
@@ -197,6 +195,25 @@ def test_any_block_size_gives_the_same_atoms(rank):
     expected = twin_of(world, noise, AtomOptions())
     for size in range(1, 17):
         assert_same_atoms(sweep_blocks(world, shards, size, noise, AtomOptions()), expected)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_any_team_draws_the_same_atoms(threads):
+    """To the last bit, whoever takes which task, also of more threads than tasks; again and again."""
+    shards, world = drawn_world(many_items_world(2, masked=True, n_items=9_300))
+    assert len(shards) == 10
+    noise = atom_noise(world)
+    expected = sweep_blocks(world, shards, 4, noise, AtomOptions())
+    past = AtomTerms.zero(world.n_atoms, world.n_entries)
+    for _ in range(5):
+        state = atom_state(world)
+        with Threads(copy.deepcopy(shards), threads) as engine:
+            engine.together(
+                lambda all_shards, state=state: MaskedAtoms(
+                    all_shards, state, world.noise_precision, noise, AtomOptions(), past, 4
+                )
+            )
+        np.testing.assert_array_equal(state.dictionary, expected.dictionary)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -249,9 +266,7 @@ def test_shrinkage_beyond_the_range_of_floats_is_harmless(masked, way):
     log_precision = np.zeros_like(world.weights) + np.array([0.0, 30.0, 500.0, 900.0])
     state = state._replace(log_precision=log_precision)
     if masked:
-        change = np.zeros((0, world.n_entries))
-        block = visit_all(shards, 0, world.n_atoms, 0, change)
-        draw_atoms_block(state, 0, block, world.noise_precision, noise, WAYS[way])
+        draw_in_blocks(shards, state, world, world.n_atoms, noise, WAYS[way])
     else:
         statistics = sum_in_order([complete_statistics(shard, n_atoms=world.n_atoms) for shard in shards])
         draw_atoms_complete(state, statistics, world.noise_precision, noise, WAYS[way])

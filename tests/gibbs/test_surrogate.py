@@ -8,7 +8,6 @@ import pytest
 from kruskal.gibbs.atoms import (
     AtomNoise,
     AtomOptions,
-    draw_atoms_block,
     draw_atoms_complete,
     draw_atoms_pairs,
 )
@@ -24,7 +23,7 @@ from kruskal.gibbs.pair_sums import (
 )
 from kruskal.gibbs.statistics import AtomTerms, complete_statistics, sum_in_order
 from kruskal.gibbs.surrogate import Filtered, Incremental, Sums, present_sums, present_terms
-from tests.gibbs.test_atoms import visit_all
+from tests.gibbs.test_atoms import draw_in_blocks
 from tests.gibbs.worlds import Case, atom_state, codes_of, dense_codes, make_shards, make_strong_world
 
 MASKED = Case((3, 2), 2, 3, True)
@@ -107,8 +106,7 @@ def test_three_forms_draw_the_same_atoms(rank):
         blocks, pairs = atom_state(world), atom_state(world)
         for shard in shards:
             shard.residual[:] = (world.values - world.codes @ world.atoms)[world.observed]
-        block = visit_all(shards, 0, 3, 0, np.zeros((0, 6)))
-        draw_atoms_block(blocks, 0, block, world.noise_precision, noise, options)
+        draw_in_blocks(shards, blocks, world, 2, noise, options)
         draw_atoms_pairs(pairs, pairs_of(shards), world.noise_precision, noise, options)
         np.testing.assert_allclose(pairs.dictionary, blocks.dictionary, rtol=1e-10)
         assert np.abs(pairs.dictionary - world.atoms).min() > 0
@@ -137,7 +135,7 @@ def test_present_terms(case):
 def test_terms_of_other_items_count_as_items(masked):
     """One atom: half of the items at hand, the terms of the others, give the draw from all items."""
     world = make_strong_world(Case((3, 2), 2, 1, masked))
-    noise, options, zero = noise_of(world), AtomOptions(), np.zeros((0, 6))
+    noise, options = noise_of(world), AtomOptions()
     halves = []
     for here in (slice(0, 3), slice(3, 6), slice(0, 6)):
         part = world.changed(
@@ -152,8 +150,7 @@ def test_terms_of_other_items_count_as_items(masked):
     states = [atom_state(world), atom_state(world)]
     for state, shard, terms in zip(states, (halves[0], halves[2]), (past, None)):
         if masked:
-            block = visit_all([shard], 0, 1, 0, zero)
-            draw_atoms_block(state, 0, block, world.noise_precision, noise, options, terms)
+            draw_in_blocks([shard], state, world, 1, noise, options, terms)
         else:
             statistics = complete_statistics(shard, n_atoms=1)
             draw_atoms_complete(state, statistics, world.noise_precision, noise, options, terms)

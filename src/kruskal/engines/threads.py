@@ -3,7 +3,7 @@
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Generic, Self, TypeVar
 
@@ -12,8 +12,9 @@ from threadpoolctl import threadpool_limits
 
 from kruskal.errors import whole_number
 from kruskal.gibbs.conv_local import ImageShard, split_images
-from kruskal.gibbs.local import Codes, Shard, split, split_codes
+from kruskal.gibbs.local import Codes, Shard, shards_per_sum, split, split_codes
 from kruskal.gibbs.stack import Part, as_stack, cut_stack, mean_square
+from kruskal.models.protocol import Team
 from kruskal.patches import Items
 
 S = TypeVar("S")
@@ -49,19 +50,20 @@ class Threads(Generic[S]):
     def total(self, visit: Callable[[S, T | None], T], add: Callable[[T, T], T]) -> T:
         """The sum over all shards of what ``visit(shard, None)`` finds, added in pairs by the threads.
 
-        ``visit(shard, found)`` adds to what was found before: so are shards 0 and 1, 2 and 3, and so on
-        visited, as fewer sums have then to be added. These are added in pairs, up to one, by the thread that
-        is done with the second of a pair: the order of the additions depends on the number of shards alone.
+        ``visit(shard, found)`` adds to what was found before: so are a few shards in a row visited, as fewer
+        sums have then to be added. These are added in pairs, up to one, by the thread that is done with the
+        second of a pair: the order of the additions depends on the number of shards alone.
         """
-        couples = [self.shards[i : i + 2] for i in range(0, self.n_shards, 2)]
+        length = shards_per_sum(self.n_shards)
+        rows = [self.shards[i : i + length] for i in range(0, self.n_shards, length)]
         waiting: dict[tuple[int, int], T] = {}
         lock = Lock()
 
-        def visit_couple(i: int) -> list[T]:
-            result = visit(couples[i][0], None)
-            for shard in couples[i][1:]:
+        def visit_row(i: int) -> list[T]:
+            result = visit(rows[i][0], None)
+            for shard in rows[i][1:]:
                 result = visit(shard, result)
-            place, level, n_places = i, 0, len(couples)
+            place, level, n_places = i, 0, len(rows)
             while n_places > 1:
                 partner = place ^ 1
                 if partner < n_places:
@@ -74,7 +76,7 @@ class Threads(Generic[S]):
                 place, level, n_places = place // 2, level + 1, (n_places + 1) // 2
             return [result]
 
-        (result,) = (part for found in self._share(visit_couple, len(couples)) for part in found)
+        (result,) = (part for found in self._share(visit_row, len(rows)) for part in found)
         return result
 
     def fold(self, function: Callable[[S, int], None], n_parts: int) -> None:
@@ -85,6 +87,19 @@ class Threads(Generic[S]):
                 function(shard, part)
 
         self._share(one_part, n_parts)
+
+    def together(self, gather: Callable[[Sequence[S]], Team]) -> None:
+        """Let all threads be a team that works on all shards."""
+        team = gather(self.shards)
+        followers: list[Future[None]] = []
+        try:
+            if self._pool is not None:
+                followers = [self._pool.submit(team.follow) for _ in range(self.threads - 1)]
+            team.lead()
+        finally:
+            team.dismiss()
+        for follower in followers:
+            follower.result()
 
     def beside(self, function: Callable[[], T]) -> Callable[[], T]:
         """Let one thread work on ``function`` while the others begin the next `map`; with one, at once."""

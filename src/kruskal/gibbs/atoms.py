@@ -16,7 +16,7 @@ import numpy as np
 from kruskal.gibbs.kruskal_atom import draw_kruskal
 from kruskal.gibbs.kruskal_scalar import draw_kruskal_scalar
 from kruskal.gibbs.pair_sums import PairStatistics, pair_row
-from kruskal.gibbs.statistics import AtomTerms, BlockStatistics, CompleteStatistics, pair_index
+from kruskal.gibbs.statistics import AtomTerms, CompleteStatistics
 from kruskal.kernel import kernel
 
 
@@ -66,15 +66,6 @@ def draw_atoms_complete(
     past = AtomTerms.zero(*state.dictionary.shape) if past is None else past
     constant = bool((past.quadratic == past.quadratic[:, :1]).all())  # unless the other items had gaps
     _sweep_complete(*state, *statistics, *past, constant, noise_precision, *noise, *options)
-
-
-def draw_atoms_block(
-    state: AtomState, first: int, statistics: BlockStatistics, noise_precision: float, noise: AtomNoise,
-    options: AtomOptions, past: AtomTerms | None = None,
-) -> np.ndarray:  # fmt: skip
-    """Draw the atoms first <= k < first + b of masked data; returns their change (b, P)."""
-    past = AtomTerms.zero(*state.dictionary.shape) if past is None else past
-    return _sweep_block(*state, first, *statistics, *past, noise_precision, *noise, *options)
 
 
 def draw_atoms_pairs(
@@ -145,22 +136,26 @@ def _sweep_pairs(
 
 
 @kernel
-def _sweep_block(
-    dictionary, weights, factors, log_precision, rows, sizes, first, squares, correlations, products,
-    past_linear, past_quadratic, noise_precision, entry_noise, weight_noise, blocked, fixed_weights,
+def draw_block(
+    dictionary, weights, factors, log_precision, rows, sizes, first, width, size, sums, past_linear,
+    past_quadratic, noise_precision, entry_noise, weight_noise, blocked, fixed_weights, change,
 ):  # fmt: skip
-    size, n_entries = squares.shape
-    change = np.empty((size, n_entries))
-    correlations = correlations.copy()
+    """Draw the atoms first <= k < first + width from the sums of `kruskal.gibbs.blocks`, which are used up.
+
+    ``change`` (size, P) becomes the change of the atoms.
+    """
+    n_entries = dictionary.shape[1]
+    squares, correlations, products = sums[:size], sums[size : 2 * size], sums[2 * size :]
+    exact = np.empty(n_entries)  # the change of an atom before it is rounded to the data's precision
     p = np.empty(n_entries)
     q = np.empty(n_entries)
-    for a in range(size):
+    for a in range(width):
         k = first + a
         atom = dictionary[k]
         for i in range(n_entries):
             p[i] = noise_precision * (correlations[a, i] + squares[a, i] * atom[i] + past_linear[k, i])
             q[i] = noise_precision * (squares[a, i] + past_quadratic[k, i])
-            change[a, i] = -atom[i]
+            exact[i] = -atom[i]
         if weights.shape[1] == 0:
             _gaussian(atom, p, q, entry_noise[k])
         else:
@@ -169,13 +164,19 @@ def _sweep_block(
                 entry_noise[k], weight_noise[k], blocked, fixed_weights,
             )  # fmt: skip
         for i in range(n_entries):
-            change[a, i] += atom[i]
-        for later in range(a + 1, size):
+            exact[i] += atom[i]
+            change[a, i] = exact[i]
+        for later in range(a + 1, width):
             product = products[pair_index(a, later, size)]
             correlation = correlations[later]
             for i in range(n_entries):
-                correlation[i] -= change[a, i] * product[i]
-    return change
+                correlation[i] -= exact[i] * product[i]
+
+
+@kernel
+def pair_index(k, other, size):
+    """Place of the pair k < other among all pairs of ``size`` atoms."""
+    return k * (2 * size - k - 1) // 2 + other - k - 1
 
 
 @kernel

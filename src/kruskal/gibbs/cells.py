@@ -7,13 +7,14 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from kruskal.gibbs.vectors import ITEMS, VectorCode, vector_loop
+from kruskal.gibbs.vectors import ITEMS, VectorCode
+from kruskal.kernel import by_hand
 
 ROWS = 4
 """Rows of cells that are worked on at once."""
 
 
-@vector_loop
+@by_hand
 def multiply_rows(typing, cells, at, pitch, rows, row, row_pitch, other, size):
     """cells[at + r pitch] = sum_{m < size} rows[row + r row_pitch + m] rows[other + m] for `ROWS` r."""
 
@@ -32,7 +33,7 @@ def multiply_rows(typing, cells, at, pitch, rows, row, row_pitch, other, size):
     return types.void(cells, at, pitch, rows, row, row_pitch, other, size), generate
 
 
-@vector_loop
+@by_hand
 def reduce_rows(typing, cells, row, pitch, other, size, scale, at):
     """One step of the Cholesky factorisation of `ITEMS` matrices, for `ROWS` rows.
 
@@ -56,7 +57,7 @@ def reduce_rows(typing, cells, row, pitch, other, size, scale, at):
     return types.void(cells, row, pitch, other, size, scale, at), generate
 
 
-@vector_loop
+@by_hand
 def invert_pivot(typing, cells, at, rho, inverse, line):
     """inverse[line] = (cells[at] + rho)^-1/2, but at most rho^-1/2."""
 
@@ -72,7 +73,7 @@ def invert_pivot(typing, cells, at, rho, inverse, line):
     return types.void(cells, at, cells.dtype, inverse, line), generate
 
 
-@vector_loop
+@by_hand
 def subtract_row(typing, values, cells, row, size, factor, at):
     """values[m] -= cells[row + m] factor[at] for m < size, all of them cells."""
 

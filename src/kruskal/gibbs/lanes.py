@@ -9,8 +9,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from kruskal.gibbs.vectors import LANES, WHOLE, VectorCode, vector_loop
-from kruskal.kernel import kernel
+from kruskal.gibbs.vectors import LANES, WHOLE, VectorCode
+from kruskal.kernel import by_hand, kernel
 
 _LINE = 64  # bytes of a line of the cache
 
@@ -27,7 +27,7 @@ def aligned_zeros(lines, width, sample):
     return space[start : start + size].reshape((lines, width))
 
 
-@vector_loop
+@by_hand
 def lowest(typing, mask):
     """Place of the lowest bit that is set in a uint64 that is not 0."""
 
@@ -37,7 +37,7 @@ def lowest(typing, mask):
     return types.int64(types.uint64), generate
 
 
-@vector_loop
+@by_hand
 def above(typing, values, line, first, bars):
     """Bit i of the result: values[line, first + i]^2 > bars[first + i]."""
 
@@ -50,7 +50,7 @@ def above(typing, values, line, first, bars):
     return types.uint64(values, line, first, bars), generate
 
 
-@vector_loop
+@by_hand
 def add_row(typing, values, line, first, weight, matrix, row, bars):
     """values[line, first + i] += weight * matrix[row, first + i]; then as `above`."""
 
@@ -66,7 +66,7 @@ def add_row(typing, values, line, first, weight, matrix, row, bars):
     return types.uint64(values, line, first, values.dtype, matrix, row, bars), generate
 
 
-@vector_loop
+@by_hand
 def add_rows(typing, values, line, first, weight, matrix, row, begin, end):
     """values[line, first + i] += sum_{begin <= j < end} weight[j] matrix[row[j], first + i].
 
@@ -87,7 +87,7 @@ def add_rows(typing, values, line, first, weight, matrix, row, begin, end):
     return types.void(values, line, first, weight, matrix, row, begin, end), generate
 
 
-@vector_loop
+@by_hand
 def set_rows(typing, values, first, weight, matrix, row, begin, end):
     """values[first + i] = sum_{begin <= j < end} weight[j] matrix[row[j], first + i]."""
 
@@ -103,7 +103,7 @@ def set_rows(typing, values, first, weight, matrix, row, begin, end):
     return types.void(values, first, weight, matrix, row, begin, end), generate
 
 
-@vector_loop
+@by_hand
 def sum_rows(typing, values, squares, first, weight, matrix, row, begin, end):
     """values[first + i] = sum_j weight[j] m_ij and squares[first + i] = sum_j m_ij^2.
 
@@ -126,7 +126,7 @@ def sum_rows(typing, values, squares, first, weight, matrix, row, begin, end):
     return types.void(values, squares, first, weight, matrix, row, begin, end), generate
 
 
-@vector_loop
+@by_hand
 def dot(typing, matrix, row, vectors, line, size):
     """sum_{i < size} matrix[row, i] vectors[line, i], in the precision of the vectors.
 
@@ -150,7 +150,7 @@ def dot(typing, matrix, row, vectors, line, size):
     return vectors.dtype(matrix, row, vectors, line, size), generate
 
 
-@vector_loop
+@by_hand
 def solve_row(typing, rows, a, first, weight, begin, matrix, k, scale, squares):
     """rows[a] = scale (matrix[k] + sum_{b < a} weight[begin + b] rows[b]), then squares += rows[a]^2."""
 

@@ -15,7 +15,8 @@ from kruskal.kernel import kernel
 from kruskal.patches import Items
 
 _ITEMS_PER_SHARD = 1024
-_MOST_SHARDS = 16
+_MOST_SHARDS = 32
+_MOST_SUMS = 8
 
 
 class Codes(NamedTuple):
@@ -50,7 +51,6 @@ class Shard:
         of length one and zero when the data are complete
     codes : current codes
     residual : (observed,) x - Dw at the observed entries (masked data only; rebuilt by every code draw)
-    cursor : (n,) how far a sweep over blocks of atoms has come in each item's codes
     """
 
     first: int
@@ -59,7 +59,6 @@ class Shard:
     entry: np.ndarray
     codes: Codes
     residual: np.ndarray
-    cursor: np.ndarray
 
     @property
     def n_items(self) -> int:
@@ -78,6 +77,14 @@ class Shard:
         return np.diff(self.entry_start)
 
 
+def shards_per_sum(n_shards: int) -> int:
+    """How many consecutive shards are summed into the same arrays, where sums are large: two or more.
+
+    There are more shards than sums, so that no thread waits long for the last one, and adding is cheap.
+    """
+    return max(2, -(-n_shards // _MOST_SUMS))
+
+
 def split(items: Items, address: int = 0) -> list[Shard]:
     """Cut items into shards, with empty codes; a function of the number of items alone.
 
@@ -93,14 +100,12 @@ def _shard(items: Items, begin: int, stop: int, address: int) -> Shard:
     codes = Codes.empty(stop - first, items.flat.dtype)
     if items.complete:
         nothing = np.zeros(0, items.flat.dtype)
-        return Shard(
-            first, part, np.zeros(1, np.int64), np.zeros(0, np.uint32), codes, nothing, codes.start[:-1]
-        )
+        return Shard(first, part, np.zeros(1, np.int64), np.zeros(0, np.uint32), codes, nothing)
     start = np.zeros(stop - first + 1, np.int64)
     _count_observed(items.observed, part.origin, part.offset, start)
     entry = np.empty(start[-1], np.uint32)
     _list_observed(items.observed, part.origin, part.offset, entry)
-    return Shard(first, part, start, entry, codes, np.zeros(len(entry), items.flat.dtype), codes.start[:-1])
+    return Shard(first, part, start, entry, codes, np.zeros(len(entry), items.flat.dtype))
 
 
 @kernel

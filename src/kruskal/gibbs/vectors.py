@@ -7,14 +7,13 @@ written in vectors of LLVM, which the compiler cuts to what the processor has: t
 processors. Arrays are contiguous, and nothing is checked.
 """
 
-from collections.abc import Callable
 from contextlib import contextmanager
-from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+
+from kruskal.kernel import by_hand
 
 LANES = 64
 """Numbers that are worked on at once; arrays over atoms are padded to a multiple of it."""
@@ -24,15 +23,7 @@ WHOLE = ir.IntType(64)
 _FUSED = ("contract",)  # a product and a sum may become one instruction
 
 
-def vector_loop(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function for kernels whose code is made by hand: ``function`` returns its signature and its maker.
-
-    Its first argument is numba's; callers leave it out.
-    """
-    return intrinsic(function)
-
-
-@vector_loop
+@by_hand
 def rarely(typing, condition):
     """The condition itself; the compiler lays the code out for its being false."""
 
@@ -45,7 +36,7 @@ def rarely(typing, condition):
     return types.boolean(types.boolean), generate
 
 
-@vector_loop
+@by_hand
 def apart(typing, mask):
     """The mask itself, but hidden from the compiler: what is done on a branch is done nowhere else."""
 

@@ -2,22 +2,17 @@
 
 from functools import partial
 
-import numpy as np
-
 from kruskal.gibbs.atoms import (
     AtomNoise,
     AtomOptions,
     AtomState,
-    draw_atoms_block,
     draw_atoms_complete,
     draw_atoms_pairs,
 )
+from kruskal.gibbs.blocks import MaskedAtoms, block_size
 from kruskal.gibbs.pair_sums import PARTS, PairStatistics, add_pairs
 from kruskal.gibbs.statistics import (
     CompleteStatistics,
-    add_blocks,
-    block_size,
-    block_statistics,
     complete_statistics,
     sum_of_two,
 )
@@ -63,11 +58,7 @@ def _draw_in_blocks(
     """The atoms of masked data, block by block: every block visits the items."""
     n_atoms, n_entries = atoms.dictionary.shape
     share = engine.n_observed / (engine.n_items * n_entries)
-    size = block_size(n_atoms, engine.n_shards, n_codes, share)
-    change = np.zeros((0, n_entries))
-    for first in range(0, n_atoms, size):
-        width = min(size, n_atoms - first)
-        visit = partial(block_statistics, first=first, size=width, previous=first - size, change=change)
-        block = engine.total(visit, add_blocks)
-        change = draw_atoms_block(atoms, first, block, noise_precision, noise, options, rest.terms)
-        change = change.astype(engine.dtype)
+    size = block_size(n_atoms, n_entries, engine.n_shards, n_codes, share)
+    engine.together(
+        lambda shards: MaskedAtoms(shards, atoms, noise_precision, noise, options, rest.terms, size)
+    )

@@ -46,6 +46,22 @@ class SweepReport(NamedTuple):
     pairs: CompleteStatistics | PairStatistics | None = None  # of all items, if the rest had them
 
 
+class Team(Protocol):
+    """Work that threads do together: one leads, others may follow, until the leader is done."""
+
+    def lead(self) -> None:
+        """Do the work, alone if nobody follows."""
+        ...
+
+    def follow(self) -> None:
+        """Help the leader."""
+        ...
+
+    def dismiss(self) -> None:
+        """Let those who follow come to an end."""
+        ...
+
+
 class Engine(Protocol):
     """Who runs it: holds the shards and applies a function to each of them, results in order."""
 
@@ -69,6 +85,10 @@ class Engine(Protocol):
 
     def fold(self, function: Callable[[Shard, int], None], n_parts: int) -> None:
         """``function`` of every shard in order and a part, for each of ``n_parts`` parts."""
+        ...
+
+    def together(self, gather: Callable[[Sequence[Shard]], Team]) -> None:
+        """Let all threads be a team that works on all shards."""
         ...
 
     def beside(self, function: Callable[[], T]) -> Callable[[], T]:

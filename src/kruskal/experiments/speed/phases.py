@@ -18,12 +18,13 @@ def phases(plan: Plan, thread_counts: Sequence[int], say: Callable[[str], None])
     """Time the phases on complete and on masked data, for every number of threads."""
     source = picture()
     values = mirrored(source.values, (plan.side,) * 2)
-    result: dict[str, Any] = {"picture": source.name, "warm_sweeps": plan.warm_sweeps, "rounds": plan.rounds}
+    result: dict[str, Any] = {"picture": source.name, "warm_sweeps": plan.warm_sweeps, "rounds": plan.runs * plan.rounds}
     for kind, keep in KEEPS.items():
-        say(f"phases, {kind} data: {plan.warm_sweeps} + {plan.rounds} sweeps, threads {list(thread_counts)}")
+        sweeps = f"{plan.runs} x ({plan.warm_sweeps} + {plan.rounds}) sweeps"
+        say(f"phases, {kind} data: {sweeps}, threads {list(thread_counts)}")
         compile_kernels(values, keep, plan)
         problem = make_problem(values, keep, plan.patch_shape, plan.n_atoms)
-        result[kind] = measure(problem, thread_counts, plan.warm_sweeps, plan.rounds)
+        result[kind] = measure(problem, thread_counts, plan.warm_sweeps, plan.rounds, plan.runs)
     return result
 
 
@@ -35,58 +36,72 @@ def compile_kernels(values: np.ndarray, keep: float, plan: Plan) -> None:
             timed.advance()
 
 
-def measure(problem: Problem, thread_counts: Sequence[int], warm: int, rounds: int) -> dict[str, Any]:
+def measure(
+    problem: Problem, thread_counts: Sequence[int], warm: int, rounds: int, runs: int = 1
+) -> dict[str, Any]:
     """Run one chain per number of threads side by side, sweep by sweep, and time the last ``rounds``.
 
     The chains draw the same numbers, so they do the same work at every moment; what disturbs the machine
-    disturbs all of them and the matrix product alike.
+    disturbs all of them and the matrix product alike. All of it is made ``runs`` times.
     """
-    with ExitStack() as stack:
-        chains = [stack.enter_context(TimedChain(problem, threads)) for threads in thread_counts]
-        product = Product(problem, chains[0].engine.shards)
-        taken: dict[int, list[dict[str, float]]] = {threads: [] for threads in thread_counts}
-        for number in range(warm + rounds):
-            for timed in chains if number % 2 else chains[::-1]:
-                seconds = timed.advance()
-                if number >= warm:
-                    seconds["product"] = product.run(timed.threads)
-                    taken[timed.threads].append(seconds)
-        first = chains[0]
-        states = [timed.chain.now.state.dictionary for timed in chains]
-        items, settings = problem.items, problem.settings
-        result: dict[str, Any] = {
-            "n_items": items.n_items,
-            "n_entries": len(items.offset),
-            "n_atoms": settings.n_atoms,
-            "rank": settings.rank,
-            "observed_share": first.engine.n_observed / (items.n_items * len(items.offset)),
-            "active_per_item": first.chain.trace()["active_per_item"][-1],
-            "identical_for_all_threads": all(np.array_equal(states[0], other) for other in states[1:]),
-            "memory": local_memory(first.engine.shards),
-            "threads": {},
-        }
-        pairs = items.n_items * settings.n_atoms
-        for timed in chains:
-            summary = _summary(taken[timed.threads], timed, pairs)
-            summary["product_seconds"], summary["product_way"] = product.fastest(timed.threads)
-            summary["codes_to_product"] = summary["phases"]["codes"] / summary["product_seconds"]
-            result["threads"][str(timed.threads)] = summary
+    taken: dict[int, list[dict[str, float]]] = {threads: [] for threads in thread_counts}
+    seen: dict[int, list[TimedChain]] = {threads: [] for threads in thread_counts}
+    for run in range(runs):
+        with ExitStack() as stack:
+            chains = [stack.enter_context(TimedChain(problem, threads)) for threads in thread_counts]
+            if run == 0:
+                product = Product(problem, chains[0].engine.shards)
+            for number in range(warm + rounds):
+                for timed in chains if number % 2 else chains[::-1]:
+                    seconds = timed.advance()
+                    if number >= warm:
+                        seconds["product"] = product.run(timed.threads)
+                        taken[timed.threads].append(seconds)
+            for timed in chains:
+                seen[timed.threads].append(timed)
+    first = chains[0]
+    states = [timed.chain.now.state.dictionary for timed in chains]
+    items, settings = problem.items, problem.settings
+    result: dict[str, Any] = {
+        "n_items": items.n_items,
+        "n_entries": len(items.offset),
+        "n_atoms": settings.n_atoms,
+        "rank": settings.rank,
+        "observed_share": first.engine.n_observed / (items.n_items * len(items.offset)),
+        "active_per_item": first.chain.trace()["active_per_item"][-1],
+        "identical_for_all_threads": all(np.array_equal(states[0], other) for other in states[1:]),
+        "memory": local_memory(first.engine.shards),
+        "threads": {},
+    }
+    pairs = items.n_items * settings.n_atoms
+    for threads in thread_counts:
+        summary = _summary(taken[threads], seen[threads], rounds, pairs)
+        summary["product_seconds"], summary["product_way"] = product.fastest(threads)
+        summary["codes_to_product"] = summary["phases"]["codes"] / summary["product_seconds"]
+        result["threads"][str(threads)] = summary
     result["speed_up"] = _speed_up(result["threads"])
     return result
 
 
-def _summary(taken: list[dict[str, float]], timed: TimedChain, pairs: int) -> dict[str, Any]:
-    """Best of every phase over the timed sweeps, and how the ratios come out from sweep to sweep."""
+def _summary(
+    taken: list[dict[str, float]], seen: list[TimedChain], rounds: int, pairs: int
+) -> dict[str, Any]:
+    """Best of every phase over the timed sweeps, and how the ratios come out from sweep to sweep.
+
+    The whole run is the best start and the best of every sweep over all runs: each sweep is other work.
+    """
     best = {name: min(seconds[name] for seconds in taken) for name in PHASES}
     sweeps = [sum(seconds[name] for name in PHASES) for seconds in taken]
+    start = min(timed.start_seconds for timed in seen)
     return {
         "phases": best,
         "sweep_seconds": min(sweeps),
         "sweep_seconds_median": median(sweeps),
-        "run_seconds": timed.start_seconds + sum(timed.sweep_seconds),
-        "run_sweeps": len(timed.sweep_seconds),
-        "start_seconds": timed.start_seconds,
-        **timed.cores(len(taken)),
+        "run_seconds": start + sum(map(min, zip(*(timed.sweep_seconds for timed in seen)))),
+        "each_run_seconds": [timed.start_seconds + sum(timed.sweep_seconds) for timed in seen],
+        "run_sweeps": len(seen[0].sweep_seconds),
+        "start_seconds": start,
+        **seen[-1].cores(rounds),
         "codes_to_product_median": median(seconds["codes"] / seconds["product"] for seconds in taken),
         "atoms_to_codes": best["atoms"] / best["codes"],
         "atoms_to_codes_median": median(seconds["atoms"] / seconds["codes"] for seconds in taken),

@@ -16,7 +16,7 @@ class Plan:
     ----------
     side : side of the square picture of the phases, the quality run and the peers
     n_atoms : K, wherever it is not varied;  patch_shape : likewise
-    warm_sweeps, rounds : sweeps made before the phases are timed, and sweeps that are timed
+    warm_sweeps, rounds, runs : sweeps made before the phases are timed, and sweeps that are timed; how often
     item_counts, atom_counts, patch_shapes : what grows, one after the other
     patch_items : number of items while the patch grows
     growth_sweeps : sweeps of a growth run, of which the last three are taken
@@ -40,6 +40,7 @@ class Plan:
     patch_shape: tuple[int, ...] = (8, 8)
     warm_sweeps: int = 20
     rounds: int = 9
+    runs: int = 4
     item_counts: tuple[int, ...] = (1_000, 4_000, 16_000, 62_001, 250_000, 1_000_000)
     atom_counts: tuple[int, ...] = (64, 128, 256, 512, 1024)
     atom_items: int = 62_001
@@ -74,6 +75,7 @@ QUICK = Plan(
     "quick",
     warm_sweeps=8,
     rounds=3,
+    runs=1,
     item_counts=(1_000, 4_000, 16_000, 62_001),
     atom_counts=(64, 128, 256),
     patch_shapes=((8, 8), (12, 12), (7, 7, 7)),

@@ -1,0 +1,222 @@
+r"""Atoms of masked data: a few at a time, from sums over the items, by a team of threads.
+
+The atoms are taken in blocks of b. For a block the items tell, with the residual h = x - Dw,
+
+    sum omega w_k^2,   sum omega w_k h   per entry and atom,   sum omega w_k w_k'   per entry and pair k < k'
+
+and that is all that is needed to draw the block's atoms one after the other. The change of the atoms is
+applied to the residuals at the beginning of the next block's visit, so a block costs one visit to the items.
+
+A few shards in a row are visited one after the other. What such rows find is added in pairs, up to one, so
+that the order of all additions depends on the number of shards alone. All of this happens in one kernel per
+thread (`kruskal.gibbs.together`): where few codes are in use a visit is shorter than it takes to wake up a
+thread.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kruskal.gibbs.atoms import AtomNoise, AtomOptions, AtomState, draw_block, pair_index
+from kruskal.gibbs.local import Shard, shards_per_sum
+from kruskal.gibbs.statistics import AtomTerms
+from kruskal.gibbs.together import (
+    NONE,
+    OVER,
+    allow,
+    array_at,
+    await_finished,
+    dismiss,
+    finish,
+    new_cells,
+    pause,
+    take,
+)
+from kruskal.kernel import kernel
+
+_MOST_BYTES = 2**28  # of the sums of all rows of shards
+_SLICES = 4  # tasks in which the sums of all rows are added
+
+
+def block_size(n_atoms: int, n_entries: int, n_shards: int, n_codes: int, observed_share: float) -> int:
+    """Atoms per block: 16, or fewer where the pair sums would cost far more than the visits to the codes."""
+    size, n_rows = 16, n_shards / shards_per_sum(n_shards)
+    while size > 1 and (
+        n_atoms * size * n_rows > 6.0 * n_codes * observed_share
+        or 8 * _n_sums(size) * n_entries * n_rows > _MOST_BYTES
+    ):
+        size //= 2
+    return size
+
+
+def _n_sums(size: int) -> int:
+    """Of every entry: squares and correlations of every atom, products of every pair."""
+    return 2 * size + size * (size - 1) // 2
+
+
+class MaskedAtoms:
+    """One draw of all atoms in order, for a team of threads; the arrays of ``atoms`` are changed in place.
+
+    Parameters
+    ----------
+    shards : masked; their residuals must be current, and are those of the new atoms but for the last block's
+    past : terms of other items
+    size : atoms per block
+    """
+
+    def __init__(
+        self, shards: Sequence[Shard], atoms: AtomState, noise_precision: float, noise: AtomNoise,
+        options: AtomOptions, past: AtomTerms, size: int,
+    ) -> None:  # fmt: skip
+        self._shards = shards  # kept alive, as the kernels know no more than where their arrays are
+        n_entries, dtype = atoms.dictionary.shape[1], shards[0].residual.dtype
+        length = shards_per_sum(len(shards))
+        n_rows = -(-len(shards) // length)
+        first_item = np.cumsum([0, *(shard.n_items for shard in shards)])
+        self._cells = new_cells()
+        self._visits = (
+            np.array([_addresses(shard) for shard in shards], np.uint64),
+            first_item,
+            np.empty(first_item[-1], np.int64),
+            np.zeros(0, np.uint32),
+            np.zeros(0, np.uint16),
+            np.zeros(0, dtype),
+            np.empty((n_rows, _n_sums(size), n_entries)),
+            length,
+            size,
+            np.empty((size, n_entries), dtype),
+        )
+        self._draws = (*atoms, *past, noise_precision, *noise, *options)
+
+    def lead(self) -> None:
+        """Draw the atoms, and work on the sums with those who follow."""
+        _lead(self._cells, self._visits, self._draws)
+
+    def follow(self) -> None:
+        """Work on the sums until the leader is done."""
+        _follow(self._cells, self._visits)
+
+    def dismiss(self) -> None:
+        """Let those who follow come to an end."""
+        dismiss(self._cells)
+
+
+def _addresses(shard: Shard) -> list[int]:
+    arrays = (shard.entry_start, shard.entry, shard.residual, *shard.codes)
+    return [array.__array_interface__["data"][0] for array in arrays]
+
+
+@kernel
+def _lead(cells, visits, draws):
+    sums, _, size, change = visits[-4:]
+    atoms, how = draws[:6], draws[6:]
+    n_rows, n_atoms = sums.shape[0], atoms[0].shape[0]
+    n_blocks = (n_atoms + size - 1) // size
+    stop = 0
+    for block in range(n_blocks):
+        for n_tasks in (n_rows, _SLICES):
+            stop += n_tasks
+            allow(cells, stop)
+            task = take(cells)
+            while task != NONE:
+                _work(task, visits)
+                finish(cells)
+                task = take(cells)
+            await_finished(cells, stop)
+        first = block * size
+        draw_block(*atoms, first, min(size, n_atoms - first), size, sums[0], *how, change)
+    allow(cells, OVER)
+
+
+@kernel
+def _follow(cells, visits):
+    looks = 0
+    while True:
+        task = take(cells)
+        if task == OVER:
+            return
+        if task == NONE:
+            looks += 1
+            pause(looks)
+            continue
+        looks = 0
+        _work(task, visits)
+        finish(cells)
+
+
+@kernel
+def _work(task, visits):
+    """A task: the sums of a row of shards, or a slice of the sums of all rows added."""
+    addresses, first_item, cursor, of_entry, of_atom, of_value, sums, length, size, change = visits
+    n_rows = sums.shape[0]
+    block, place = divmod(task, n_rows + _SLICES)
+    if place >= n_rows:
+        _add_rows(sums, place - n_rows)
+        return
+    sums[place] = 0.0
+    for number in range(place * length, min((place + 1) * length, addresses.shape[0])):
+        at = addresses[number]
+        here = cursor[first_item[number] : first_item[number + 1]]
+        n_items = here.shape[0]
+        entry_start = array_at(at[0], n_items + 1, cursor)
+        n_seen = entry_start[n_items]
+        start = array_at(at[3], n_items + 1, cursor)
+        n_codes = start[n_items]
+        if block == 0:
+            here[:] = start[:n_items]
+        visit(
+            entry_start, array_at(at[1], n_seen, of_entry), array_at(at[2], n_seen, of_value),
+            start, array_at(at[4], n_codes, of_atom), array_at(at[5], n_codes, of_value),
+            here, block * size, size, change, sums[place],
+        )  # fmt: skip
+
+
+@kernel
+def visit(entry_start, entry, residual, start, atom, value, cursor, first, size, change, sums):
+    """Add what the items of a shard say of the block that begins with atom ``first``.
+
+    ``cursor`` (n,) tells how far the blocks have come in each item's codes.
+    """
+    squares, correlations, products = sums[:size], sums[size : 2 * size], sums[2 * size :]
+    previous, stop = first - size, first + size
+    for n in range(start.shape[0] - 1):
+        end = start[n + 1]
+        c = cursor[n]
+        if c == end or atom[c] >= stop:
+            continue
+        begin, n_seen = np.uint64(entry_start[n]), entry_start[n + 1] - entry_start[n]
+        while c < end and atom[c] < first:
+            k, w = np.uint64(atom[c] - previous), value[c]
+            for j in range(n_seen):
+                at = begin + np.uint64(j)
+                residual[at] -= w * change[k, entry[at]]
+            c += 1
+        cursor[n] = c
+        while c < end and atom[c] < stop:
+            k, w = np.uint64(atom[c] - first), float(value[c])
+            for j in range(n_seen):
+                at = begin + np.uint64(j)
+                squares[k, entry[at]] += w * w
+                correlations[k, entry[at]] += w * residual[at]
+            other = c + 1
+            while other < end and atom[other] < stop:
+                both = w * float(value[other])
+                pair = np.uint64(pair_index(np.int64(k), np.int64(atom[other]) - first, size))
+                for j in range(n_seen):
+                    products[pair, entry[begin + np.uint64(j)]] += both
+                other += 1
+            c += 1
+
+
+@kernel
+def _add_rows(sums, part):
+    """Add what all rows of shards found, in pairs, up to one, in the first; one slice of the sums."""
+    n_rows, n_sums, n_entries = sums.shape
+    low, high = part * n_sums // _SLICES, (part + 1) * n_sums // _SLICES
+    apart = 1
+    while apart < n_rows:
+        for one in range(0, n_rows - apart, 2 * apart):
+            for j in range(low, high):
+                for i in range(n_entries):
+                    sums[one, j, i] += sums[one + apart, j, i]
+        apart *= 2
