@@ -82,7 +82,7 @@ def test_results_do_not_depend_on_the_number_of_threads(observed):
     _, images = make_images()
     mask = None if observed is None else np.random.default_rng(2).random(images.shape) < observed
     options = OPTIONS | {"sweeps": 6, "pooling": (2, 3), "nonnegative": True}
-    one, two = (kruskal.CKFA(**options, rank=2, threads=threads).fit(images, mask) for threads in (1, 2))
+    one, two = (kruskal.CKFA(**options, rank=2, threads=n).fit(images, observed=mask) for n in (1, 2))
     np.testing.assert_array_equal(one.dictionary_, two.dictionary_)
     np.testing.assert_array_equal(one.transform(images, mask), two.transform(images, mask))
     assert (one.transform(images, mask) >= 0.0).all()
@@ -139,7 +139,7 @@ def test_bad_images_are_named(fitted):
         with pytest.raises(InputError, match=words):
             kruskal.CFA(2, (4, 4), sweeps=1).fit(bad)
     with pytest.raises(InputError, match=r"^observed has shape \(2, 2\), expected \(24, 14, 14, 2\) or"):
-        kruskal.CFA(2, (4, 4)).fit(images, np.ones((2, 2)))
+        kruskal.CFA(2, (4, 4)).fit(images, observed=np.ones((2, 2)))
     with pytest.raises(
         InputError, match=r"^X has images of shape \(10, 14, 2\), expected \(14, 14, 2\) as in fit"
     ):
@@ -171,7 +171,7 @@ def test_constant_images_are_refused(value):
     seen[0, 0, 0] = False
     constant[0, 0, 0] += 1  # what is missing has no influence
     with pytest.raises(InputError, match="X is constant: all 599 observed entries"):
-        model.fit(constant, seen)
+        model.fit(constant, observed=seen)
 
 
 def test_batches_teach_what_a_fit_learns():
@@ -236,6 +236,26 @@ def test_parameters_by_name(kind):
         model.set_params(atoms=3)
     with pytest.raises(InputError, match="sweeps must be a whole number"):
         model.set_params(sweeps=0).fit(images)
+
+
+def test_a_second_argument_of_fit_is_no_mask():
+    """scikit-learn passes labels there: they are ignored, a mask is refused."""
+    images = np.random.default_rng(0).random((4, 8, 8))
+    model = kruskal.CFA(2, (3, 3), sweeps=2)
+    alone = model.fit(images).dictionary_
+    np.testing.assert_array_equal(model.fit(images, np.arange(4)).dictionary_, alone)
+    with pytest.raises(InputError, match="observed="):
+        model.fit(images, images > 0.5)
+
+
+def test_a_batch_after_a_fit_has_random_numbers_of_its_own():
+    """Whatever the parameter says by then."""
+    images = np.random.default_rng(0).random((4, 8, 8))
+    long, short = (kruskal.CFA(2, (3, 3), sweeps=6).fit(images) for _ in range(2))
+    short.set_params(sweeps=1)
+    for model in (long, short):
+        model.partial_fit(images, passes=2)
+    np.testing.assert_array_equal(long.dictionary_, short.dictionary_)
 
 
 def test_scikit_learn_clones_them():

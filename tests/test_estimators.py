@@ -234,7 +234,7 @@ def test_parameters():
         ({"tolerance": 2}, "tolerance must be a number from 0 to below 1, not 2"),
         ({"code_chains": 0}, "code_chains must be a whole number of at least 1, not 0"),
         ({"code_sweeps": 3, "code_burn_in": 3}, "code_burn_in must be smaller than code_sweeps: 3 with 3"),
-        ({"usage_prior": (1, 1), "sparsity": 1.0}, "usage_prior and sparsity say the same thing"),
+        ({"usage_prior": (1, 1), "sparsity": 1.0}, "usage_prior says it all: leave sparsity out"),
     ],
 )
 def test_bad_parameters(items, params, sentence):

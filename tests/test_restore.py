@@ -62,7 +62,7 @@ class Notes:
         ({"usage_prior": 3}, "usage_prior must be two positive numbers"),
         ({"sparsity": -1}, "sparsity must be a number from 0 to 1e12, not -1"),
         ({"sparsity": "much"}, "sparsity must be a number from 0 to 1e12, not 'much'"),
-        ({"sparsity": 1, "usage_prior": (1, 1)}, "usage_prior and sparsity say the same thing"),
+        ({"sparsity": 1, "usage_prior": (1, 1)}, "usage_prior says it all: leave sparsity out"),
         ({"regions": 0}, "regions must be a whole number of 1 to 4096, not 0"),
         ({"setting": "best"}, "setting must be one of default, paper, not 'best'"),
         ({"time_budget": 0}, "time_budget must be a number of seconds above 0, not 0"),

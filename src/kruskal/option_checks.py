@@ -112,7 +112,7 @@ def settle_usage(
     """The prior of the usage, and the sparsity that it follows from unless it is given itself."""
     if prior is not None:
         if sparsity is not None:
-            raise InputError("usage_prior and sparsity say the same thing: give one of them")
+            raise InputError("usage_prior says it all: leave sparsity out, or give it alone")
         return prior, None
     sparsity = check_sparsity(usual if sparsity is None else sparsity)
     return (n_atoms, max(1.0, sparsity * n_items)), sparsity

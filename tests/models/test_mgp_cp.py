@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import kruskal
+from kruskal.errors import InputError
 from kruskal.gibbs import stack
 from kruskal.models import MGPCPModel
 from kruskal.settings import resolve
@@ -175,3 +176,12 @@ def test_extreme_data():
 def test_until_converged():
     found = kruskal.inpaint(VALUES, OBSERVED, model="mgp-cp", rank=4, until_converged=True, seed=0)
     assert 30 < len(found.trace["rank"]) < 500 and found.rank == 2
+
+
+def test_the_estimator_can_be_cloned_and_changed():
+    model = kruskal.MGPCP(rank=3, sweeps=7, seed=2)
+    twin = kruskal.MGPCP(**model.get_params())
+    assert twin.get_params() == model.get_params() and repr(twin) == "MGPCP(rank=3, seed=2, sweeps=7)"
+    assert twin.set_params(rank=2).rank == 2 and not twin.__sklearn_is_fitted__()
+    with pytest.raises(InputError, match="ranks is no parameter of MGPCP"):
+        twin.set_params(ranks=2)

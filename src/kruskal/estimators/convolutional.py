@@ -21,7 +21,7 @@ from kruskal.errors import InputError, whole_number
 from kruskal.estimators.image_batches import Moments, Reconstruction, image_batch, positive_number
 from kruskal.estimators.image_learning import ImageLearner, Model
 from kruskal.estimators.image_options import ImageOptions, image_options
-from kruskal.estimators.scikit import refuse_masked, unchanged_on_failure
+from kruskal.estimators.scikit import refuse_mask, refuse_masked, unchanged_on_failure
 from kruskal.gibbs.conv_local import dense_maps, sparse_maps
 from kruskal.models import CFA as GaussianModel
 from kruskal.models import CKFA as KruskalModel
@@ -83,9 +83,13 @@ class CFA(ImageLearner):
         self.progress = progress
         self._options()  # refuses what cannot be used
 
-    def fit(self, X: Any, observed: Any = None) -> Self:
-        """Learn the atoms from images (N, M_x, M_y[, C]); ``observed`` has their shape, True is observed."""
+    def fit(self, X: Any, y: Any = None, observed: Any = None) -> Self:
+        """Learn the atoms from images (N, M_x, M_y[, C]); ``observed`` has their shape, True is observed.
+
+        ``y`` is ignored.
+        """
         images, seen, _ = image_batch(X, observed)
+        refuse_mask(y, np.asarray(X))
         with unchanged_on_failure(self):
             for _ in self._sweep(images, seen):
                 pass

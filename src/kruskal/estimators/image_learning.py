@@ -80,6 +80,7 @@ class ImageLearner(ScikitEstimator, ABC):
                 progress.stop()
         self.trace_ = dict(zip(TRACED, np.array(trace).T))
         self.memory_: ConvMemory | None = None
+        self.passes_ = options.sweeps  # random numbers up to this one are used up
         noise_std = float(self.trace_["noise_std"][burn_in:].mean())
         self._read_off(usage / (options.sweeps - burn_in), noise_std)
 

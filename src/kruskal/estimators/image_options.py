@@ -7,6 +7,7 @@ from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, whole_number
 from kruskal.estimators.image_batches import pair_of_sizes, positive_number
 from kruskal.gibbs.start import check_start
+from kruskal.option_checks import check_usage_prior
 from kruskal.random import check_seed
 
 _MOST_ATOMS = 2**16 - 1
@@ -66,10 +67,3 @@ def check_usage(usage: Any) -> str:
     if not isinstance(usage, str) or usage not in USAGES:
         raise InputError(f"usage must be one of {', '.join(USAGES)}, not {usage!r}")
     return str(usage)
-
-
-def check_usage_prior(prior: Any) -> tuple[float, float]:
-    """Two positive numbers."""
-    if not isinstance(prior, (tuple, list)) or len(prior) != 2:
-        raise InputError(f"usage_prior must be two positive numbers (a_pi, b_pi), not {prior!r}")
-    return positive_number("usage_prior", prior[0]), positive_number("usage_prior", prior[1])

@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from kruskal.estimators.scikit import ScikitEstimator
 from kruskal.restoration import Restoration
 from kruskal.restore import inpaint
 
 
-class MGPCP:
+class MGPCP(ScikitEstimator):
     """Bayesian Kruskal (CP) decomposition of an array of any order with missing entries and noise.
 
     Parameters
@@ -79,3 +80,7 @@ class MGPCP:
         self.factors_ = [factor[:, :counted] for factor in found.factors]
         self.rank_, self.offset_ = found.rank, found.offset
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` was called."""
+        return hasattr(self, "restoration_")

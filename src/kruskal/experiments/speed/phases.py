@@ -18,7 +18,8 @@ def phases(plan: Plan, thread_counts: Sequence[int], say: Callable[[str], None])
     """Time the phases on complete and on masked data, for every number of threads."""
     source = picture()
     values = mirrored(source.values, (plan.side,) * 2)
-    result: dict[str, Any] = {"picture": source.name, "warm_sweeps": plan.warm_sweeps, "rounds": plan.runs * plan.rounds}
+    rounds = plan.runs * plan.rounds
+    result: dict[str, Any] = {"picture": source.name, "warm_sweeps": plan.warm_sweeps, "rounds": rounds}
     for kind, keep in KEEPS.items():
         sweeps = f"{plan.runs} x ({plan.warm_sweeps} + {plan.rounds}) sweeps"
         say(f"phases, {kind} data: {sweeps}, threads {list(thread_counts)}")
