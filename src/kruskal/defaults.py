@@ -190,9 +190,9 @@ def term_annealing(look: Look, burn_in: int) -> int:
 
 
 def default_annealing(array_shape: Sequence[int], channels: str | None, look: Look, burn_in: int) -> int:
-    """The same for a dictionary: of clean incomplete pictures, whose codes would else overfit early."""
-    picture = _order(_split_axes(array_shape, channels)[0]) == 2
-    return min(50, 5 * burn_in // 6) if picture and not (look.noisy or look.nearly_complete) else 0
+    """The same for a dictionary: of clean incomplete arrays but signals, whose codes would else overfit."""
+    signal = _order(_split_axes(array_shape, channels)[0]) == 1
+    return 0 if signal or look.noisy or look.nearly_complete else min(50, 5 * burn_in // 6)
 
 
 def default_sparsity(

@@ -77,7 +77,7 @@ def inpaint(
     sweeps, burn_in : length of the chain, and how many sweeps at its beginning are not kept
     annealing : the first sweeps of the burn-in, in which the noise is kept large and sinks slowly: strong
         structure is found first, and what atoms mix comes apart (default: up to 50 for clean incomplete
-        pictures without a time budget, 30 for "mgp-cp", else none); not online
+        arrays of two or more axes without a time budget, 30 for "mgp-cp", else none); not online
     start : "pca" or "random"
     alpha : "sample", "map" or a number: how the shrinkage of the ranks is learned
     codes : "collapsed" or "uncollapsed" draws of the codes
