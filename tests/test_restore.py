@@ -38,6 +38,7 @@ class Notes:
         ({"patch_shape": (13, 4)}, "patch_shape 13x4 is larger than the array 12x12 along axis 0"),
         ({"patch_shape": (4,)}, "patch_shape must have one size per axis"),
         ({"patch_shape": (float("inf"), 4)}, "patch_shape must hold whole numbers of at least 1"),
+        ({"patch_shape": 8}, r"one for each axis such as \(8, 8\), not 8"),
         ({"patch_shape": (0, 4)}, "patch_shape must hold whole numbers of at least 1"),
         ({"stride": 5}, "stride 5x5 is larger than the patch 4x4 along axis 0"),
         ({"stride": 0}, "stride must be a whole number of at least 1, not 0"),
