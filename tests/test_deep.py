@@ -177,7 +177,7 @@ def test_units_do_not_matter(fitted, unit):
     moved = kruskal.DeepCKFA(**SMALL, threads=1).fit(unit * images)
     np.testing.assert_allclose(moved.scales_[0] / unit, model.scales_[0], rtol=1e-6)
     assert moved.n_atoms_ == model.n_atoms_ and np.isfinite(moved.transform(unit * images)).all()
-    with pytest.raises(InputError, match="X holds values that are too large beside those that the model"):
+    with pytest.raises(InputError, match="X holds values too large beside those that the model"):
         kruskal.DeepCKFA(**SMALL, threads=1).fit(1e-25 * images).transform(1e10 * images)
 
 

@@ -271,7 +271,7 @@ def test_bad_new_items(items, fitted):
         fitted.transform(items[:, :4])
     with pytest.raises(InputError, match=r"X has items of shape \(20,\), expected \(5, 4\) as in fit"):
         fitted.reconstruct(items.reshape(200, 20))
-    with pytest.raises(InputError, match="too large beside those that the model was fitted to"):
+    with pytest.raises(InputError, match="too large beside those that the model was fitted to: "):
         fitted.transform(1e60 * items)
     with pytest.raises(InputError, match=r"codes has shape \(2, 3\), expected \(items, 12\): one per atom"):
         fitted.inverse_transform(np.zeros((2, 3)))

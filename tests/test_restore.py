@@ -38,7 +38,7 @@ class Notes:
         ({"patch_shape": (13, 4)}, "patch_shape 13x4 is larger than the array 12x12 along axis 0"),
         ({"patch_shape": (4,)}, "patch_shape must have one size per axis"),
         ({"patch_shape": (float("inf"), 4)}, "patch_shape must hold whole numbers of at least 1"),
-        ({"patch_shape": 8}, r"one for each axis such as \(8, 8\), not 8"),
+        ({"patch_shape": 8}, "patch_shape must hold whole numbers of at least 1, such as (8, 8), not 8"),
         ({"patch_shape": (0, 4)}, "patch_shape must hold whole numbers of at least 1"),
         ({"stride": 5}, "stride 5x5 is larger than the patch 4x4 along axis 0"),
         ({"stride": 0}, "stride must be a whole number of at least 1, not 0"),
@@ -211,6 +211,11 @@ def test_defaults_follow_the_share_that_is_observed():
     assert brief.usage_prior[1] == 2.0 * brief.grid.n_items
     assert resolve((64, 64, 30), look=Look(0.1, 0.0)).sweeps == 100
     assert resolve((64, 64), look=Look(0.1, 0.1)).patch_shape == (12, 12)
+    for growth, size, sparsity in ((None, 8, 0.125), (2.7, 8, 0.125), (3.5, 16, 16.0)):
+        noisy = resolve((64, 64), look=Look(1.0, 0.1, growth))
+        assert noisy.patch_shape == (size, size) and noisy.sparsity == sparsity
+    assert resolve((64, 64), look=Look(0.4, 0.1, 3.5)).sparsity == 0.125
+    assert resolve((64, 64), look=Look(1.0, 0.1, 3.5), online="cdf").sparsity == 0.125
     assert resolve((40, 40, 40), look=Look(0.1, 0.0)).patch_shape == (10, 10, 10)
     assert resolve((40, 40, 40), look=Look(0.2, 0.0)).patch_shape == (8, 8, 8)
 

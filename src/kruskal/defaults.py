@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.data import rough_noise
+from kruskal.data import growth_of_differences, rough_noise
 from kruskal.patches import Grid
 from kruskal.tensor import generic_rank, maximal_rank
 
@@ -23,6 +23,7 @@ _MOST_NOISY_PICTURE, _MOST_NOISY_VOLUME = (250_000, 32_000_000), (400_000, 80_00
 _COLOURS = 4
 _SPARSE, _SPARSE_COLOURS = 2.0, 64.0
 _LOUD = 0.1  # 25 grey levels of 256
+_SMOOTH, _SPARSE_SMOOTH = 3.2, 16.0
 _MOST_ENTRIES = 1_024
 _ITEMS_PER_REGION, _REGIONS = 256, 64
 MOST_SWEEPS = 500
@@ -31,16 +32,21 @@ PAPER_SWEEPS, PAPER_BURN_IN = 150, 40
 
 
 class Look(NamedTuple):
-    """A first look at the data: the share of observed entries; the noise relative to the range, if known."""
+    """A first look at the data: the share of observed entries; the noise relative to the range, if known;
+    how differences in a noisy picture grow with the distance (`kruskal.data.growth_of_differences`)."""
 
     share: float = 1.0
     noise: float | None = None
+    growth: float | None = None
 
     @classmethod
     def at(cls, values: np.ndarray, observed: np.ndarray, scale: float) -> "Look":
         """Look at an array whose range is about ``scale``."""
         noise = rough_noise(values, observed)
-        return cls(float(observed.mean()), None if noise is None else noise / scale)
+        look = cls(float(observed.mean()), None if noise is None else noise / scale)
+        if values.ndim == 2 and look.noisy:  # asked of no others
+            look = look._replace(growth=growth_of_differences(values / scale, observed))
+        return look
 
     @classmethod
     def at_all(cls, values: Sequence[np.ndarray], masks: Sequence[np.ndarray], scale: float) -> "Look":
@@ -60,6 +66,11 @@ class Look(NamedTuple):
     def nearly_complete(self) -> bool:
         """Whether so much is observed that little has to be guessed."""
         return self.share >= _NEARLY_ALL
+
+    @property
+    def smooth(self) -> bool:
+        """Whether there is much noise on something smooth, nearly complete."""
+        return self.noisy and self.nearly_complete and self.growth is not None and self.growth > _SMOOTH
 
     @property
     def only_represent(self) -> bool:
@@ -86,11 +97,14 @@ def default_patch_shape(
 ) -> tuple[int, ...]:
     """A small patch for nearly complete pictures, a larger one the less is observed.
 
-    A larger patch holds more observed entries, which is worth most where they are few and clean. Channels
-    that are kept whole, up to four of them, count as if they told of each other.
+    A larger patch holds more observed entries, which is worth most where they are few and clean, or where
+    there is noise on something smooth. Channels that are kept whole, up to four of them, count as if they
+    told of each other.
     """
     ladder, step = patch_ladder(array_shape, channels), 1
     cut_axes, whole = _split_axes(array_shape, channels)
+    if look.smooth and len(cut_axes) == 2:
+        return ladder[-1]
     share = min(1.0, look.share * min(math.prod(whole), _COLOURS))
     if not look.noisy:
         step += (share < _FEW) + (share < _VERY_FEW)
@@ -200,10 +214,13 @@ def default_sparsity(
 ) -> float:
     """b_pi of the usage prior per item; 0, the paper's flat prior, where clean data are to be represented.
 
-    An eighth for noisy data, and more when the noise is so loud that atoms would be found in it. Much more
+    An eighth for noisy data, and more when the noise is so loud that atoms would be found in it, or when what
+    is under it is smooth and needs few atoms. Much more
     for incomplete pictures in colour, whose atoms would else follow every observed entry; but such chains
     settle slowly, so not for those that are ``brief``.
     """
+    if look.smooth and not brief:
+        return _SPARSE_SMOOTH
     if look.noise is not None and look.noisy:
         return 0.125 * max(1.0, look.noise / _LOUD) ** 3
     if look.only_represent:

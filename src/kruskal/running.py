@@ -107,7 +107,8 @@ class Run:
                     self._save(chain)
                     saved_at = time.monotonic()
         except KeyboardInterrupt:
-            self._save(chain)
+            with checkpoints.undisturbed():
+                self._save(chain)
             raise
         self._save(chain, ended=True)
 

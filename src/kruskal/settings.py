@@ -160,6 +160,9 @@ def resolve(
         )  # fmt: skip
         patch_shape = array_shape if patch_shape is None else patch_shape
         n_atoms, usage_prior, regions = 1, (1.0, 1.0), 1
+    if model == "bpfa" and (rank != "auto" or alpha != "sample"):
+        name = "alpha" if rank == "auto" else "rank"
+        raise InputError(f"{name} is not for bpfa, whose atoms have no Kruskal terms: leave {name} out")
     if paper:
         look = defaults.FIRST_LOOK  # the paper takes the same patch for all its pictures
     grid = _grid(array_shape, patch_shape, stride, channels, look)

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from kruskal.data import rough_noise
+from kruskal.data import growth_of_differences, rough_noise
 
 SHAPES = [(40_000,), (200, 210), (36, 34, 32)]
 
@@ -75,3 +75,23 @@ def test_very_large_and_very_small_numbers(exponent):
     assert found == (exact if exponent > -1000 else pytest.approx(exact, rel=1e-3))
     assert at_the_limit > 1e308
     assert rough_noise(np.zeros(values.shape), observed) == 0
+
+
+def test_differences_grow_faster_in_what_is_smooth():
+    """Five for a plane, three for a random walk, less for what is rough; noise does not matter."""
+    random = np.random.default_rng(0)
+    every = np.ones((200, 200), bool)
+    plane = np.add.outer(np.arange(200.0), 2 * np.arange(200.0))
+    walk = np.cumsum(random.standard_normal((200, 200)), axis=1)
+    stripes = np.broadcast_to(np.arange(200) // 3 % 2, (200, 200)).astype(float)
+    for values, expected, tolerance in ((plane, 5.0, 0.01), (walk.T, 3.0, 0.1)):
+        assert growth_of_differences(values, every) == pytest.approx(expected, abs=tolerance)
+        noisy = values + values.std() / 20 * random.standard_normal(values.shape)
+        assert growth_of_differences(noisy, every) == pytest.approx(expected, abs=0.3)
+        holes = random.random(values.shape) < 0.7
+        assert growth_of_differences(np.where(holes, noisy, np.nan), holes) == pytest.approx(
+            expected, abs=0.4
+        )
+    assert growth_of_differences(stripes, every) < 2.0
+    assert growth_of_differences(random.standard_normal((200, 200)), every) is None
+    assert growth_of_differences(plane[:6, :6], every[:6, :6]) is None

@@ -46,7 +46,7 @@ def test_complete_data():
 
 
 def test_the_estimator():
-    fitted = kruskal.MGPCP(rank=4, sweeps=120, seed=1).fit(VALUES, OBSERVED)
+    fitted = kruskal.MGPCP(rank=4, sweeps=120, seed=1).fit(VALUES, observed=OBSERVED)
     assert fitted.rank_ == 2 and fitted.weights_.shape == (2,) and fitted.offset_ == 0.0
     assert [factor.shape for factor in fitted.factors_] == [(8, 2), (9, 2), (7, 2)]
     composed = np.einsum("r,ar,br,cr->abc", fitted.weights_, *fitted.factors_)

@@ -12,6 +12,7 @@ from kruskal.errors import InputError
 
 JOB_FILE = "job.json"
 STATE_FILE = "state.json"
+LOCK_FILE = "lock"
 STATE_ARRAYS = "state-*.npz"
 _RUN_FILES = (
     JOB_FILE,
@@ -213,6 +214,8 @@ def check_claim(directory: Path) -> None:
     content = {entry.name for entry in directory.iterdir()}
     if not content:
         return
+    if LOCK_FILE in content and _in_use(directory):
+        raise InputError(f"--checkpoint {directory} is in use by another process.")
     if JOB_FILE not in content and STATE_FILE not in content:
         raise InputError(f"--checkpoint {directory} holds other files; give a new or an empty folder.")
     if JOB_FILE not in content or not load(directory)[2]:
@@ -220,6 +223,12 @@ def check_claim(directory: Path) -> None:
             f"--checkpoint {directory} holds an unfinished run: go on with 'kruskal resume {directory}' or "
             "give another folder."
         )
+
+
+def _in_use(directory: Path) -> bool:
+    from kruskal.engines.checkpoint import in_use  # slow to import, and rarely needed
+
+    return in_use(directory)
 
 
 def clear(directory: Path, remove_folder: bool) -> None:

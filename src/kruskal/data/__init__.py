@@ -9,7 +9,7 @@ from kruskal.data.files import check_writable, read, write
 from kruskal.data.labelled import LabelledPictures, labelled_pictures
 from kruskal.data.masks import observed_entries
 from kruskal.data.metadata import Loaded, Metadata
-from kruskal.data.noise import rough_noise
+from kruskal.data.noise import growth_of_differences, rough_noise
 from kruskal.data.resize import resize
 from kruskal.data.scaling import Scaling
 from kruskal.data.splits import split_by_class
@@ -24,6 +24,7 @@ __all__ = [
     "check_writable",
     "corrupt",
     "datasets",
+    "growth_of_differences",
     "labelled_pictures",
     "normalize_contrast",
     "observed_entries",

@@ -52,6 +52,8 @@ def observed_entries(
     """
     if mask_is not in MEANINGS:
         raise InputError(f"mask_is is {mask_is!r}, expected 'observed' or 'missing'")
+    if mask is None and mask_is != "observed":
+        raise InputError(f"mask_is is {mask_is!r} without a mask: give {mask_name}, or leave mask_is out")
     array = real_array(values, name)
     observed = ~np.isnan(array) if array.dtype.kind == "f" else np.ones(array.shape, dtype=bool)
     if isinstance(values, np.ma.MaskedArray):
@@ -64,7 +66,8 @@ def observed_entries(
     if array.dtype.kind == "f":
         _refuse_infinities(array, observed, name)
     if not may_be_none and not observed.any():
-        raise InputError(f"nothing of {name} is observed: all {array.size} entries are missing")
+        blamed = "" if mask is None else f" by {mask_name}, or in the array itself"
+        raise InputError(f"nothing of {name} is observed: all {array.size} entries are missing{blamed}")
     return observed
 
 

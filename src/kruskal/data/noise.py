@@ -1,4 +1,7 @@
-"""A quick look at the noise level of an array, for choosing defaults; the models infer it properly."""
+"""A quick look at the noise and the smoothness of an array, for choosing defaults.
+
+The models infer the noise properly.
+"""
 
 import math
 
@@ -42,3 +45,33 @@ def rough_noise(values: np.ndarray, observed: np.ndarray) -> float | None:
         difference = (x[..., :-2] - 2.0 * x[..., 1:-1] + x[..., 2:])[whole]
         estimates.append(scale * (float(np.median(np.abs(difference))) / (_MEDIAN_OF_NORMAL * 6.0**0.5)))
     return min(estimates) if estimates else None
+
+
+def growth_of_differences(values: np.ndarray, observed: np.ndarray) -> float | None:
+    """How differences grow with the distance: (v_8 - v_2) / (v_4 - v_2), v_d their mean square at distance d.
+
+    White noise is in all three alike and drops out. 5 where the array is linear over such distances, 3 for a
+    random walk, about 2.5 for photographs, less for textures.
+
+    Returns
+    -------
+    float or None
+        None when there are fewer than 100 pairs at a distance, or when noise is all there is.
+    """
+    means = []
+    for distance in (2, 4, 8):
+        total, count = 0.0, 0
+        for axis in range(values.ndim):
+            x, seen = np.moveaxis(values, axis, -1), np.moveaxis(observed, axis, -1)
+            both = seen[..., distance:] & seen[..., :-distance]
+            if x.shape[-1] > distance:
+                pairs = x[..., distance:][both].astype(np.float64) - x[..., :-distance][both]
+                total, count = total + float((pairs**2).sum()), count + len(pairs)
+        if count < _FEWEST:
+            return None
+        means.append(total / count)
+    near, middle, far = means
+    # what is left of the noise in a difference of two such means is a few times 1 / sqrt(count) of them
+    if not middle - near > 5.0 * near / math.sqrt(count):
+        return None
+    return (far - near) / (middle - near)

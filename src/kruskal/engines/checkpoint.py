@@ -13,6 +13,8 @@ is pickled.
 import json
 import os
 import re
+import signal
+import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,11 +56,7 @@ def begin(
     dictionary: Dictionary | None = None,
 ) -> None:
     """Make a checkpoint folder for a run that is about to start; its parent must exist."""
-    if (directory / _HEADER).exists():
-        raise InputError(
-            f"checkpoint folder {directory} already holds a run: "
-            f"go on with 'kruskal resume {directory}', or give another folder"
-        )
+    _refuse_used(directory)
     if not directory.parent.is_dir():
         raise InputError(f"checkpoint folder {directory} cannot be made: {directory.parent} does not exist")
     try:
@@ -70,11 +68,21 @@ def begin(
         raise InputError(
             f"checkpoint folder {directory} holds other files, such as {others[0]}: give an empty one"
         )
-    with atomic_path(directory / _INPUT) as temporary:
-        np.savez(temporary, values=values, observed=observed)
-    if dictionary is not None:
-        dictionary.save(directory / _DICTIONARY)
-    _write_header(directory, {"settings": settings, "done": 0, "state": None, "ended": False})
+    with locked(directory):
+        _refuse_used(directory)  # by a run that began meanwhile
+        with atomic_path(directory / _INPUT) as temporary:
+            np.savez(temporary, values=values, observed=observed)
+        if dictionary is not None:
+            dictionary.save(directory / _DICTIONARY)
+        _write_header(directory, {"settings": settings, "done": 0, "state": None, "ended": False})
+
+
+def _refuse_used(directory: Path) -> None:
+    if (directory / _HEADER).exists():
+        raise InputError(
+            f"checkpoint folder {directory} already holds a run: "
+            f"go on with 'kruskal resume {directory}', or give another folder"
+        )
 
 
 @contextmanager
@@ -86,9 +94,15 @@ def locked(directory: Path) -> Iterator[None]:
         yield
         return
     path = directory / _LOCK
-    with path.open("w") as file:
+    try:
+        opened = path.open("w")
+    except OSError as error:
+        raise InputError(f"checkpoint folder {directory} cannot be written to: {error.strerror}") from error
+    with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(file.fileno()).st_ino != path.stat().st_ino:
+                raise FileNotFoundError  # its holder removed it, and another process made a new one
         except OSError as error:
             raise InputError(f"checkpoint folder {directory} is in use by another process") from error
         for left_over in directory.glob(".kruskal-*"):
@@ -97,6 +111,29 @@ def locked(directory: Path) -> Iterator[None]:
             yield
         finally:
             path.unlink(missing_ok=True)
+
+
+def in_use(directory: Path) -> bool:
+    """Whether another process holds the folder."""
+    try:
+        with locked(directory):
+            return False
+    except InputError:
+        return True
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let no further Ctrl-C or SIGTERM come between, once one has come and the state is being saved."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def save(directory: Path, chain: AnyChain, settings: dict[str, Any], ended: bool) -> None:

@@ -4,12 +4,13 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from threading import Lock
 from typing import Generic, Self, TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from kruskal.engines.tasks import blas_on_one_thread
 from kruskal.errors import whole_number
 from kruskal.gibbs.conv_local import ImageShard, split_images
 from kruskal.gibbs.local import Codes, Shard, shards_per_sum, split, split_codes
@@ -41,7 +42,8 @@ class Threads(Generic[S]):
         self.n_shards = len(shards)
         self._waiting: deque[int] = deque()
         self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
-        self._limits = threadpool_limits(limits=1, user_api="blas")
+        self._limits = ExitStack()
+        self._limits.enter_context(blas_on_one_thread())
 
     def map(self, function: Callable[[S], T]) -> list[T]:
         """``function`` of every shard, in the order of the shards."""
@@ -99,7 +101,8 @@ class Threads(Generic[S]):
         finally:
             team.dismiss()
         for follower in followers:
-            follower.result()
+            if not follower.cancel():  # unless it did not even begin
+                follower.result()
 
     def beside(self, function: Callable[[], T]) -> Callable[[], T]:
         """Let one thread work on ``function`` while the others begin the next `map`; with one, at once."""
@@ -142,7 +145,7 @@ class Threads(Generic[S]):
         self._waiting.clear()
         if self._pool is not None:
             self._pool.shutdown()
-        self._limits.restore_original_limits()
+        self._limits.close()
 
     def __enter__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kruskal.engines import training_files
-from kruskal.engines.checkpoint import locked
+from kruskal.engines.checkpoint import locked, undisturbed
 from kruskal.engines.progress import Progress
 from kruskal.engines.training import TRACED
 from kruskal.errors import InputError
@@ -73,8 +73,11 @@ def train(steps: Steps, total: int, keeping: Keeping, progress: Progress) -> Non
                 if time.monotonic() - saved_at >= keeping.seconds:
                     _save(steps.now, keeping, progress)
                     saved_at = time.monotonic()
-        finally:
-            _save(steps.now, keeping, progress)
+        except BaseException:
+            with undisturbed():
+                _save(steps.now, keeping, progress)
+            raise
+        _save(steps.now, keeping, progress)
 
 
 def _shown(now: State) -> dict[str, float]:

@@ -105,13 +105,14 @@ class CFA(ImageLearner):
                     moments.add(self._synthesised(engine))
         return moments.reconstruction(self.scaling_, shape)
 
-    def partial_fit(self, X: Any, *, passes: int = 6, memory: float = 1.0) -> Self:
-        """Learn from one more batch of complete images, without those of former batches at hand.
+    def partial_fit(self, X: Any, y: Any = None, *, passes: int = 6, memory: float = 1.0) -> Self:
+        """Learn from one more batch of complete images, without those of former batches at hand; no ``y``.
 
         Their maps are remembered as sums, multiplied by ``memory`` (0 to 1; below 1 the past is forgotten) at
         each new batch. This is a surrogate for `fit`, which draws all maps again in every sweep. The first
         batch chooses the units and the start; ``passes`` sweeps are made over every batch.
         """
+        refuse_mask(y, np.asarray(X), "there is no mask, images must be complete")
         if self.usage == "by_image":
             raise InputError(
                 "usage is by_image, which partial_fit cannot learn, as it keeps sums over images only: "

@@ -51,8 +51,12 @@ def finite_items(values: np.ndarray, observed: np.ndarray, scaling: Scaling) -> 
 
 def refuse_far_out(scaled: np.ndarray) -> None:
     """Complain when scaled data are beyond what float32 arithmetic survives."""
-    if float(np.abs(scaled).max()) > LARGEST_SCALED:
-        raise InputError("X holds values that are too large beside those that the model was fitted to")
+    largest = float(np.abs(scaled).max())
+    if largest > LARGEST_SCALED:
+        raise InputError(
+            f"X holds values too large beside those that the model was fitted to: {largest:.2g} times "
+            f"their range, expected at most {LARGEST_SCALED:.2g}"
+        )
 
 
 def check_tolerance(value: Any) -> float:

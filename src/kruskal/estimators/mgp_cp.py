@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.estimators.scikit import ScikitEstimator
+from kruskal.estimators.scikit import ScikitEstimator, refuse_mask
 from kruskal.restoration import Restoration
 from kruskal.restore import inpaint
 
@@ -65,15 +65,19 @@ class MGPCP(ScikitEstimator):
         self.seed = seed
         self.threads = threads
 
-    def fit(self, x: Any, observed: Any = None) -> "MGPCP":
-        """Decompose ``x``; ``observed`` is True where it is known (None: wherever it is not NaN)."""
+    def fit(self, X: Any, y: Any = None, observed: Any = None) -> "MGPCP":
+        """Decompose ``X``; ``observed`` is True where it is known (None: wherever it is not NaN).
+
+        ``y`` is ignored.
+        """
+        refuse_mask(y, np.asarray(X))
         found = inpaint(
-            x, observed, model="mgp-cp", rank=self.rank, alpha=self.alpha, sweeps=self.sweeps,
+            X, observed, model="mgp-cp", rank=self.rank, alpha=self.alpha, sweeps=self.sweeps,
             burn_in=self.burn_in, annealing=self.annealing, start=self.start, seed=self.seed,
             threads=self.threads,
         )  # fmt: skip
         assert found.weights is not None and found.factors is not None and found.rank is not None
-        counted = max(found.rank, 1)
+        counted = found.rank
         self.restoration_ = found
         self.mean_, self.std_, self.noise_std_ = found.mean, found.std, found.noise_std
         self.weights_ = found.weights[:counted]

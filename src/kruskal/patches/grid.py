@@ -207,7 +207,7 @@ def _whole_numbers(name: str, numbers: Sequence[int]) -> tuple[int, ...]:
     except (TypeError, InputError):
         result = ()
     if not result:
-        raise InputError(f"{name} must hold whole numbers of at least 1, one for each axis such as (8, 8), not {numbers!r}")
+        raise InputError(f"{name} must hold whole numbers of at least 1, such as (8, 8), not {numbers!r}")
     return result
 
 

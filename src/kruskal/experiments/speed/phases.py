@@ -23,16 +23,16 @@ def phases(plan: Plan, thread_counts: Sequence[int], say: Callable[[str], None])
     for kind, keep in KEEPS.items():
         sweeps = f"{plan.runs} x ({plan.warm_sweeps} + {plan.rounds}) sweeps"
         say(f"phases, {kind} data: {sweeps}, threads {list(thread_counts)}")
-        compile_kernels(values, keep, plan)
+        compile_kernels(values, keep, plan, max(thread_counts))
         problem = make_problem(values, keep, plan.patch_shape, plan.n_atoms)
         result[kind] = measure(problem, thread_counts, plan.warm_sweeps, plan.rounds, plan.runs)
     return result
 
 
-def compile_kernels(values: np.ndarray, keep: float, plan: Plan) -> None:
+def compile_kernels(values: np.ndarray, keep: float, plan: Plan, threads: int = 1) -> None:
     """One sweep over a corner of the picture, so that no measured sweep compiles or loads a kernel."""
     corner = mirrored(values, [min(_WARM_SIDE, size) for size in values.shape])
-    with TimedChain(make_problem(corner, keep, plan.patch_shape, 8), 1) as timed:
+    with TimedChain(make_problem(corner, keep, plan.patch_shape, 8), threads) as timed:
         for _ in range(6):  # the shrinkage is first drawn after five sweeps
             timed.advance()
 

@@ -82,7 +82,7 @@ def quality(request: dict[str, Any]) -> dict[str, Any]:
     plan = Plan(**request["plan"])
     source = picture()
     values = mirrored(source.values, (plan.side,) * 2)
-    compile_kernels(values, request["keep"], plan)
+    compile_kernels(values, request["keep"], plan, request["threads"])
     damaged = corrupt(values, keep=request["keep"], seed=DAMAGE_SEED)
     began = time.perf_counter()
     problem = prepare(damaged, plan.patch_shape, plan.n_atoms)
