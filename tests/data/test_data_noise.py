@@ -83,7 +83,7 @@ def test_differences_grow_faster_in_what_is_smooth():
     every = np.ones((200, 200), bool)
     plane = np.add.outer(np.arange(200.0), 2 * np.arange(200.0))
     walk = np.cumsum(random.standard_normal(40_000))
-    stripes = np.broadcast_to(np.arange(200) // 3 % 2, (200, 200)).astype(float)
+    stripes = np.broadcast_to(np.arange(200) // 4 % 2, (200, 200)).astype(float)
     for values, expected, tolerance in ((plane, 5.0, 0.01), (walk, 3.0, 0.1)):
         whole = np.ones(values.shape, bool)
         assert growth_of_differences(values, whole) == pytest.approx(expected, abs=tolerance)
