@@ -47,6 +47,8 @@ class Notes:
         ({"n_atoms": 70_000}, "n_atoms must be a whole number of 1 to 65535"),
         ({"rank": 5}, "rank 5 is not possible: no tensor of shape 4x4 has a rank above 4"),
         ({"rank": "many"}, "rank must be 'auto' or a whole number"),
+        ({"model": "bpfa", "rank": 2}, "rank is not for bpfa, whose atoms have no Kruskal terms"),
+        ({"model": "bpfa", "alpha": 3.0}, "alpha is not for bpfa"),
         ({"sweeps": 0}, "sweeps must be a whole number of at least 1, not 0"),
         ({"burn_in": 4}, "burn_in must be smaller than sweeps"),
         ({"burn_in": -1}, "burn_in must be a whole number of at least 0"),

@@ -113,3 +113,10 @@ def test_nothing_observed(values, mask):
 def test_unusable_values(values):
     with pytest.raises(InputError, match="values"):
         observed_entries(values)
+
+
+def test_a_meaning_without_a_mask():
+    with pytest.raises(
+        InputError, match="mask_is is 'missing' without a mask: give mask, or leave mask_is out"
+    ):
+        observed_entries([1.0], mask_is="missing")

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from threading import Event
 
 import pytest
+from threadpoolctl import threadpool_info
 
 from kruskal.engines.threads import Threads
 from kruskal.gibbs.together import NONE, OVER, allow, await_finished, dismiss, finish, new_cells, take
@@ -93,3 +94,18 @@ def test_tasks_are_taken_once_and_in_order():
     await_finished(cells, 2)
     allow(cells, 3)
     assert [take(cells), take(cells)] == [2, NONE]
+
+
+def test_blas_is_held_as_long_as_anyone_needs_it():
+    """Runs in several threads of one process overlap: the first that ends must not let BLAS go."""
+
+    def threads() -> list[int]:
+        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+    before = threads()
+    one, other = Threads([], 1), Threads([], 1)
+    one.close()
+    assert set(threads()) <= {1}
+    other.close()
+    other.close()  # twice does no harm
+    assert threads() == before

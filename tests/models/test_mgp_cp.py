@@ -185,3 +185,12 @@ def test_the_estimator_can_be_cloned_and_changed():
     assert twin.set_params(rank=2).rank == 2 and not twin.__sklearn_is_fitted__()
     with pytest.raises(InputError, match="ranks is no parameter of MGPCP"):
         twin.set_params(ranks=2)
+
+
+def test_labels_are_ignored_and_a_mask_in_their_place_is_refused():
+    values = VALUES[:, :, 0]
+    model = kruskal.MGPCP(rank=2, sweeps=10, threads=1)
+    alone = model.fit(values).mean_
+    np.testing.assert_array_equal(model.fit(values, np.arange(len(values)) % 2).mean_, alone)
+    with pytest.raises(InputError, match="observed="):
+        model.fit(values, values > 0)
