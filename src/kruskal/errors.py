@@ -1,5 +1,6 @@
 """The one exception that a user's mistake raises, and the checks that are needed everywhere."""
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -31,3 +32,14 @@ def path_of(name: str, value: Any, kind: str = "file") -> Path:
     if not isinstance(value, str | os.PathLike):
         raise InputError(f"{name} must be the path of a {kind}, not {value!r}")
     return Path(value)
+
+
+def positive_pair(name: str, pair: Any) -> tuple[float, float]:
+    """Two positive numbers, or an InputError."""
+    try:
+        a, b = (float(value) for value in pair)
+    except (TypeError, ValueError):
+        a = b = math.nan
+    if not (0.0 < a < math.inf and 0.0 < b < math.inf):
+        raise InputError(f"{name} must be two positive numbers (a, b), not {pair!r}")
+    return a, b

@@ -95,17 +95,6 @@ def check_sparsity(sparsity: float) -> float:
     return value
 
 
-def check_usage_prior(prior: tuple[float, float]) -> tuple[float, float]:
-    """Two positive numbers."""
-    try:
-        a, b = (float(value) for value in prior)
-    except (TypeError, ValueError):
-        a = b = math.nan
-    if not (0.0 < a < math.inf and 0.0 < b < math.inf):
-        raise InputError(f"usage_prior must be two positive numbers (a, b), not {prior!r}")
-    return a, b
-
-
 def settle_usage(
     prior: tuple[float, float] | None, sparsity: float | None, usual: float, n_atoms: int, n_items: int
 ) -> tuple[tuple[float, float], float | None]:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kruskal import defaults
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, positive_pair, whole_number
 from kruskal.gibbs.stack import stack_shape
 from kruskal.gibbs.start import check_start
 from kruskal.gibbs.usage import UsagePrior
@@ -18,7 +18,6 @@ from kruskal.option_checks import (
     check_order,
     check_rank,
     check_time_budget,
-    check_usage_prior,
     one_of,
     refuse_for_mgp_cp,
     settle_usage,
@@ -211,7 +210,7 @@ def resolve(
         start=check_start(start),
         alpha=check_alpha(alpha),
         codes=codes,
-        usage_prior=check_usage_prior(usage_prior),
+        usage_prior=positive_pair("usage_prior", usage_prior),
         sparsity=sparsity,
         regions=whole_number("regions", regions, 1, _MOST_REGIONS),
         until_converged=bool(until_converged),

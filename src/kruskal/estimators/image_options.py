@@ -4,10 +4,9 @@ from typing import Any, NamedTuple
 
 from kruskal.engines.progress import Progress, Silent
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, positive_pair, whole_number
 from kruskal.estimators.image_batches import pair_of_sizes, positive_number
 from kruskal.gibbs.start import check_start
-from kruskal.option_checks import check_usage_prior
 from kruskal.random import check_seed
 
 _MOST_ATOMS = 2**16 - 1
@@ -54,7 +53,7 @@ def image_options(
         burn_in=n_burn_in,
         noise_std=None if noise_std is None else positive_number("noise_std", noise_std),
         usage=check_usage(usage),
-        usage_prior=check_usage_prior((n_atoms, 1.0) if usage_prior is None else usage_prior),
+        usage_prior=positive_pair("usage_prior", (n_atoms, 1.0) if usage_prior is None else usage_prior),
         start=check_start(start),
         seed=check_seed(seed),
         threads=check_threads(threads),
