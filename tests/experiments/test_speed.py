@@ -68,7 +68,7 @@ def test_phases(phases, kind):
         assert one["codes_to_product"] == pytest.approx(one["phases"]["codes"] / one["product_seconds"])
         assert one["atoms_to_codes"] == pytest.approx(one["phases"]["atoms"] / one["phases"]["codes"])
         assert one["pairs_per_second"] == pytest.approx(33**2 * 12 / one["phases"]["codes"])
-        assert one["run_sweeps"] == 4 and one["run_seconds"] > 2 * one["sweep_seconds"]
+        assert one["run_sweeps"] == 4 and min(one["run_seconds"]) > 2 * one["sweep_seconds"]
         assert one["cores_got"] > 0 and one["cores_of_others"] >= 0
     assert measured["threads"]["1"]["product_way"] == speed_measure.ONE_CALL
     assert measured["threads"]["2"]["product_way"] in (speed_measure.ON_A_POOL, speed_measure.BLAS_THREADS)

@@ -133,7 +133,7 @@ def undisturbed() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: not set by Python
 
 
 def save(directory: Path, chain: AnyChain, settings: dict[str, Any], ended: bool) -> None:

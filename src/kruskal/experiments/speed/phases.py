@@ -87,10 +87,7 @@ def measure(
 def _summary(
     taken: list[dict[str, float]], seen: list[TimedChain], rounds: int, pairs: int
 ) -> dict[str, Any]:
-    """Best of every phase over the timed sweeps, and how the ratios come out from sweep to sweep.
-
-    The whole run is the best start and the best of every sweep over all runs: each sweep is other work.
-    """
+    """Best of every phase over the timed sweeps, and how the ratios come out from sweep to sweep."""
     best = {name: min(seconds[name] for seconds in taken) for name in PHASES}
     sweeps = [sum(seconds[name] for name in PHASES) for seconds in taken]
     start = min(timed.start_seconds for timed in seen)
@@ -98,8 +95,7 @@ def _summary(
         "phases": best,
         "sweep_seconds": min(sweeps),
         "sweep_seconds_median": median(sweeps),
-        "run_seconds": start + sum(map(min, zip(*(timed.sweep_seconds for timed in seen)))),
-        "each_run_seconds": [timed.start_seconds + sum(timed.sweep_seconds) for timed in seen],
+        "run_seconds": [timed.start_seconds + sum(timed.sweep_seconds) for timed in seen],
         "run_sweeps": len(seen[0].sweep_seconds),
         "start_seconds": start,
         **seen[-1].cores(rounds),
@@ -111,15 +107,15 @@ def _summary(
 
 
 def _speed_up(by_threads: dict[str, Any]) -> dict[str, Any]:
-    """How much faster than one thread: a sweep, each phase of weight, the whole run with its start, and the
-    matrix product, which tells what the machine itself gives."""
+    """How much faster than one thread: a sweep, each phase of weight, the whole run with its start (median of
+    all runs), and the matrix product, which tells what the machine itself gives."""
     if "1" not in by_threads:
         return {}
     one = by_threads["1"]
     return {
         threads: {
             "sweep": one["sweep_seconds"] / other["sweep_seconds"],
-            "run": one["run_seconds"] / other["run_seconds"],
+            "run": median(a / b for a, b in zip(one["run_seconds"], other["run_seconds"])),
             "codes": one["phases"]["codes"] / other["phases"]["codes"],
             "atoms": one["phases"]["atoms"] / other["phases"]["atoms"],
             "product": one["product_seconds"] / other["product_seconds"],
