@@ -109,7 +109,7 @@ def test_a_fixed_noise_is_kept():
     [
         ({"n_atoms": 0}, "n_atoms"),
         ({"n_atoms": 70000}, "n_atoms"),
-        ({"atom_size": 8}, "atom_size"),
+        ({"atom_size": 8.5}, "atom_size"),
         ({"atom_size": (8, 0)}, "atom_size"),
         ({"pooling": (3,)}, "pooling"),
         ({"sweeps": 0}, "sweeps"),
@@ -120,11 +120,15 @@ def test_a_fixed_noise_is_kept():
         ({"start": "zeros"}, "start"),
         ({"seed": -1}, "seed"),
         ({"threads": 0}, "threads"),
+        ({"progress": 3}, "progress"),
+        ({"nonnegative": "x"}, "nonnegative must be True or False, not 'x'"),
     ],
 )
 def test_bad_options_are_named(options, words):
+    """By `fit`: the constructor only takes them, as scikit-learn expects of estimators."""
+    model = kruskal.CFA(**options)
     with pytest.raises(InputError, match=words):
-        kruskal.CFA(**options)
+        model.fit(np.random.default_rng(0).random((3, 12, 12)))
 
 
 def test_bad_images_are_named(fitted):
@@ -157,7 +161,7 @@ def test_bad_images_are_named(fitted):
     with pytest.raises(InputError, match="call fit first"):
         kruskal.CFA().transform(images)
     with pytest.raises(InputError, match="rank"):
-        kruskal.CKFA(rank=0)
+        kruskal.CKFA(rank=0).fit(images)
 
 
 @pytest.mark.parametrize("value", [0.0, 5.0, np.uint8(3)])
@@ -189,8 +193,10 @@ def test_batches_teach_what_a_fit_learns():
     np.testing.assert_array_equal(models[0].dictionary_, models[1].dictionary_)
     assert models[0].memory_.n_images == pytest.approx(12 * (1 + 0.9 + 0.81 + 0.729))
     assert len(models[0].trace_["noise_std"]) == 4
-    with pytest.raises(InputError, match="memory"):
-        models[0].partial_fit(images, memory=1.5)
+    for memory in (1.5, -0.1, "all"):
+        with pytest.raises(InputError, match="memory must be a number from 0 to 1, not"):
+            models[0].partial_fit(images, memory=memory)
+    assert models[0].partial_fit(images[:5], memory=0).memory_.n_images == 5
     with pytest.raises(InputError, match="missing"):
         models[0].partial_fit(np.where(images > 1.0, np.nan, images))
 
@@ -288,15 +294,38 @@ def test_a_rank_that_is_not_possible():
 @pytest.mark.parametrize("prior", [3, (1, 2, 3), (1,), "ab"])
 def test_a_usage_prior_that_is_not_two_numbers(prior):
     with pytest.raises(InputError, match="usage_prior"):
-        kruskal.CFA(usage_prior=prior)
+        kruskal.CFA(usage_prior=prior).fit(np.zeros((2, 9, 9)))
 
 
 def test_usage_that_is_not_a_word():
     with pytest.raises(InputError, match="usage must be one of shared, by_image"):
-        kruskal.CFA(usage=np.array(["shared", "by_image"]))
+        kruskal.CFA(usage=np.array(["shared", "by_image"])).fit(np.zeros((2, 9, 9)))
 
 
 def test_a_usage_prior_so_small_that_shares_vanish():
     images = np.random.default_rng(1).standard_normal((6, 11, 11))
     model = kruskal.CFA(32, (3, 3), pooling=(2, 2), sweeps=12, usage_prior=(0.1, 1)).fit(images)
     assert np.isfinite(model.dictionary_).all()
+
+
+@pytest.mark.parametrize("size, same", [(3, (3, 3)), (np.int64(2), (2, 2))])
+def test_one_number_is_both_sides(size, same):
+    """Of atoms and of blocks."""
+    images = np.random.default_rng(0).random((3, 8, 8))
+    one = kruskal.CFA(n_atoms=2, atom_size=size, pooling=size, sweeps=2, seed=1).fit(images)
+    two = kruskal.CFA(n_atoms=2, atom_size=same, pooling=same, sweeps=2, seed=1).fit(images)
+    np.testing.assert_array_equal(one.dictionary_, two.dictionary_)
+    for bad in (0, 2.5, "3", (3,), None):
+        with pytest.raises(InputError, match="atom_size must be a whole number of at least 1 or a pair"):
+            kruskal.CFA(n_atoms=2, atom_size=bad, sweeps=2).fit(images)
+
+
+def test_a_batch_that_is_no_array_is_said_to_be_none():
+    model = kruskal.CFA(2, (3, 3), sweeps=2)
+    with pytest.raises(InputError, match=r"^X has dtype object, expected real numbers"):
+        model.partial_fit(None)
+    with pytest.raises(InputError, match=r"^X is not an array: its rows differ in length"):
+        model.partial_fit([[1], [2, 3]])
+    images = np.random.default_rng(0).random((4, 8, 8))
+    with pytest.raises(InputError, match="y has the shape of X and would be ignored: there is no mask"):
+        model.partial_fit(images, images > 0.5)

@@ -129,7 +129,7 @@ def test_threads_and_files_change_nothing(features, tmp_path):
         found.append(model.transform(images, [1, 2]))
     np.testing.assert_array_equal(*found)
     model.save(tmp_path / "deep.npz")
-    again = kruskal.DeepCFA.load(tmp_path / "deep.npz")
+    again = kruskal.DeepCKFA.load(tmp_path / "deep.npz")
     assert isinstance(again, kruskal.DeepCKFA) and again.n_parameters_ == model.n_parameters_
     np.testing.assert_array_equal(again.transform(images, [1, 2]), found[1])
     np.testing.assert_array_equal(again.pixel_atoms(2), model.pixel_atoms(2))
@@ -153,14 +153,18 @@ def test_batches_are_seams_nobody_sees(fitted, monkeypatch):
     "changes, sentence",
     [
         ({"atom_sizes": ((4, 4),)}, "atom_sizes has 1 entries, expected one for each of 2 layers"),
-        ({"atom_sizes": ((4, 4), 3)}, "atom_sizes must be two whole numbers"),
+        ({"atom_sizes": ((4, 4), (3, 3, 3))}, "atom_sizes must be a whole number of at least 1 or a pair"),
+        ({"n_atoms": ()}, "n_atoms is empty, expected one entry for each layer"),
+        ({"atom_sizes": ()}, "atom_sizes has 0 entries, expected one for each of 2 layers"),
         ({"pooling": ((2, 2), (2, 2), (2, 2))}, "pooling has 3 entries"),
         ({"atom_sizes": ((13, 4), (2, 2))}, "layer 1 are 13x4, expected at most 12x12"),
         ({"features": "sampled"}, "features must be one of bottom-up, gibbs"),
+        ({"nonnegative": (True, "no")}, "nonnegative must be True or False, not 'no'"),
+        ({"progress": 3}, "progress must be None or have the methods start, note, update and stop"),
         ({"prune": 1.0}, "prune must be a number from 0 to below 1"),
         ({"rank": 0}, "rank must be a whole number"),
-        ({"n_atoms": "many"}, "n_atoms must be a whole number of at least 1, not 'many'"),
-        ({"noise_precision": -1}, "noise_precision must be positive"),
+        ({"n_atoms": "many"}, "n_atoms must be a whole number of 1 to 65535, not 'many'"),
+        ({"noise_precision": -1}, "noise_precision must be a finite number above 0"),
         ({"map_sweeps": (3, 3)}, "map_sweeps must be a whole number of 0 to 2"),
         ({"n_training": 0}, "n_training must be a whole number"),
     ],
@@ -215,6 +219,8 @@ def test_bad_images_and_files(fitted, tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         kruskal.DeepCKFA.load(path)
     model.save(path)
+    with pytest.raises(InputError, match=r"deep\.npz holds a DeepCKFA, which DeepCFA cannot use"):
+        kruskal.DeepCFA.load(path)
     with np.load(path) as file:
         arrays = dict(file)
     np.savez(path, **(arrays | {"version": 99}))
@@ -247,3 +253,19 @@ def test_a_classifier_whose_fit_fails_is_the_former_one():
     with pytest.raises(InputError, match="y has one class only"):
         model.fit(pictures[:, ::-1], np.zeros(12, int))
     np.testing.assert_array_equal(model.decide(pictures), wanted)
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({"n_atoms": (3, 70_000)}, "n_atoms must be a whole number of 1 to 65535, not 70000"),
+        (
+            {"atom_sizes": ((3, 3), (1, 1)), "rank": (3, 2)},
+            "rank 2 of layer 2 is not possible: no tensor of shape 1x1x4 has a rank above 1",
+        ),
+    ],
+)
+def test_no_layer_is_learned_if_a_later_one_cannot_be(changes, sentence, monkeypatch):
+    monkeypatch.setattr("kruskal.estimators.deep.learn_layer", None)
+    with pytest.raises(InputError, match=sentence):
+        kruskal.DeepCKFA(**SMALL | changes).fit(make_pictures()[0])

@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import pickle
 import subprocess
 import sys
 from functools import reduce
@@ -216,6 +217,9 @@ def test_a_dictionary_of_learn_becomes_an_estimator(tmp_path):
 def test_parameters():
     model = kruskal.KFA(n_atoms=5)
     assert repr(model) == "KFA(n_atoms=5)"
+    assert repr(pickle.loads(pickle.dumps(model))) == "KFA(n_atoms=5)"
+    assert repr(kruskal.DeepCFA([50, 200], pooling=np.array([[2, 2]]))) == "DeepCFA(pooling=array([[2, 2]]))"
+    assert repr(kruskal.DeepCFA(np.int64(5), atom_sizes=[[8, 8], (6, 6)])) == "DeepCFA(n_atoms=np.int64(5))"
     assert model.set_params(rank=3, seed=1) is model and (model.rank, model.seed) == (3, 1)
     with pytest.raises(InputError, match="wrong is no parameter of KFA, which has alpha, annealing, burn_in"):
         model.set_params(wrong=1)
@@ -228,6 +232,9 @@ def test_parameters():
         ({"rank": 5}, "rank 5 is not possible: no tensor of shape 5x4 has a rank above 4"),
         ({"sweeps": 4, "burn_in": 4}, "burn_in must be smaller than sweeps: 4 was given with 4 sweeps"),
         ({"start": "middle"}, "start must be one of pca, random, not 'middle'"),
+        ({"sparse_output": "no"}, "sparse_output must be True or False, not 'no'"),
+        ({"alpha": True}, "alpha must be 'sample', 'map' or a number above 0 and at most 1e8, not True"),
+        ({"sparsity": True}, "sparsity must be a number from 0 to 1e12, not True"),
         ({"alpha": -1}, "alpha must be 'sample', 'map' or a number above 0 and at most 1e8, not -1"),
         ({"seed": -1}, "seed must be a whole number from 0 to"),
         ({"threads": 0}, "threads must be a whole number of at least 1, not 0"),
@@ -287,6 +294,15 @@ def test_bad_new_items(items, fitted):
         kruskal.KFA.load(3)
     with pytest.raises(InputError, match="path must be the path of a file, not None"):
         fitted.save(None)
+
+
+def test_the_error_of_what_is_not_fitted_can_be_sent_to_another_process():
+    exceptions = pytest.importorskip("sklearn.exceptions")
+    with pytest.raises(InputError) as raised:
+        kruskal.KFA().inverse_transform([[1.0]])
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert isinstance(again, InputError) and isinstance(again, exceptions.NotFittedError)
+    assert str(again) == str(raised.value) == "this KFA is not fitted yet: call fit first"
 
 
 def test_the_settings_in_the_file_are_plain(fitted):

@@ -73,7 +73,9 @@ def test_blocks_agree_with_one_block_and_with_memory_and_have_no_borders(tmp_pat
     truth, damaged, _ = texture((96, 96), share=0.5)
     options = SHORT | {"epochs": 12, "sweeps": 12}
     kruskal.inpaint_large(damaged, tmp_path / "whole.npy", **options)
-    kruskal.inpaint_large(damaged, tmp_path / "cut.npy", block_shape=(32, 48), **(options | {"epochs": 6}))
+    kruskal.inpaint_large(
+        damaged, tmp_path / "cut.npy", block_shape=np.array([32, 48]), **(options | {"epochs": 6})
+    )
     kept = {name: SHORT[name] for name in ("patch_shape", "stride", "n_atoms", "threads", "seed")}
     memory = error(kruskal.inpaint(damaged, sweeps=30, **kept).mean, truth)
     whole, cut = (np.load(tmp_path / name) for name in ("whole.npy", "cut.npy"))
@@ -249,6 +251,13 @@ def test_memory_follows_from_the_block_and_not_from_the_array(tmp_path):
         ({"forgetting": "a"}, "forgetting must be a number from 0 to 1"),
         ({"mask_is": "foo"}, "mask_is must be 'observed' or 'missing'"),
         ({"std": 3}, "std must be the path"),
+        ({"mask_is": "missing"}, "mask_is is 'missing' without a mask: give observed, or leave mask_is out"),
+        ({"key": "z"}, "key is 'z', but there is no file to find it in: leave key out"),
+        ({"observed": np.eye(12), "mask_key": "q"}, "mask_key is 'q', but there is no file to find it in"),
+        ({"mask_key": "q"}, "mask_key is 'q', but there is no file to find it in"),
+        ({"block_shape": np.array([4, 4, 4])}, "block_shape must have one size per axis"),
+        ({"block_shape": ((4, 4), 4)}, "block_shape must be a whole number of at least 1"),
+        ({"progress": 3}, "progress must be None or have the methods start, note, update and stop"),
     ],
 )
 def test_wrong_options_get_a_sentence(options, sentence, tmp_path):

@@ -111,8 +111,12 @@ def test_progress_is_told():
             {"observed": [np.ones(3)]},
             r"^observed\[0\] has shape \(3,\), expected \(20, 20\)",
         ),
-        ([waves(20, 20)], {"observed": 3}, "observed must be an array or a list of arrays, not 3"),
-        (None, {}, "arrays must be an array or a list of arrays, not None"),
+        (
+            [waves(20, 20)],
+            {"observed": 3},
+            "observed must be an array or a list of arrays, not an object of type int",
+        ),
+        (None, {}, "arrays must be an array or a list of arrays, not an object of type NoneType"),
         ([np.array([["a"]])], {}, r"^arrays\[0\] has dtype <U1, expected real numbers"),
     ],
 )
@@ -195,7 +199,11 @@ def test_a_run_that_was_stopped_before_its_first_sweep_starts_from_the_dictionar
         ({"model": "bpfa"}, "model bpfa contradicts the dictionary, which has kfa"),
         ({"auto": True}, "auto tests patch, sparsity and rank, but a dictionary settles them"),
         ({"dictionary": None, "adapt": True}, "adapt needs a dictionary to start from"),
-        ({"dictionary": 5}, "dictionary must be a kruskal.Dictionary or the path of one, not 5"),
+        (
+            {"dictionary": 5},
+            "dictionary must be a kruskal.Dictionary or the path of one, not an object of type int",
+        ),
+        ({"dictionary": np.eye(9)}, "the path of one, not an object of type ndarray$"),
     ],
 )
 def test_what_contradicts_the_dictionary(half, options, sentence):

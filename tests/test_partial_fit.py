@@ -172,3 +172,11 @@ def test_a_stream_can_be_saved(tmp_path):
     again = kruskal.BPFA.load(tmp_path / "dictionary.npz")
     new = batch(30, 2)
     assert again.forgetting == 0.9 and (again.transform(new) == model.transform(new)).all()
+
+
+def test_a_batch_in_other_units_has_a_sparsity_within_reason():
+    """The rule for loud noise must not run away, or the user would be blamed for a sparsity of 1e12."""
+    X = np.random.default_rng(0).random((60, 4, 4))
+    model = kruskal.KFA(n_atoms=4, rank=1, sweeps=4, threads=1).fit(X)
+    model.partial_fit(1e4 * X)
+    assert model.learned_.settings["sparsity"] <= 125.0

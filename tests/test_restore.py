@@ -7,6 +7,7 @@ import kruskal
 from kruskal.data import Scaling
 from kruskal.defaults import Look, default_patch_shape
 from kruskal.engines import checkpoint
+from kruskal.engines.progress import Silent
 from kruskal.settings import resolve
 
 X = np.add.outer(np.sin(np.arange(12.0)), np.cos(np.arange(12.0)))
@@ -55,6 +56,7 @@ class Notes:
         ({"annealing": -1}, "annealing must be a whole number of at least 0, not -1"),
         ({"annealing": 3}, "annealing must be at most burn_in: 3 was given with a burn_in of 2"),
         ({"annealing": 1, "online": True, "sweeps": None}, "annealing is not for learning online"),
+        ({"start": np.array(["pca", "random"])}, "start must be one of pca, random"),
         ({"start": "warm"}, "start must be one of pca, random, not 'warm'"),
         ({"model": "pca"}, "model must be one of kfa, bpfa"),
         ({"alpha": 0.0}, "alpha must be 'sample', 'map' or a number above 0"),
@@ -70,6 +72,13 @@ class Notes:
         ({"setting": "best"}, "setting must be one of default, paper, not 'best'"),
         ({"time_budget": 0}, "time_budget must be a number of seconds above 0, not 0"),
         ({"time_budget": float("nan")}, "time_budget must be a number of seconds above 0, not nan"),
+        ({"until_converged": "x"}, "until_converged must be True or False, not 'x'"),
+        ({"until_converged": np.ones(2)}, "until_converged must be True or False"),
+        ({"auto": "yes"}, "auto must be True or False, not 'yes'"),
+        ({"adapt": "no"}, "adapt must be True or False, not 'no'"),
+        ({"alpha": True}, "alpha must be 'sample', 'map' or a number above 0 and at most 1e8, not True"),
+        ({"sparsity": True}, "sparsity must be a number from 0 to 1e12, not True"),
+        ({"model": np.array(["kfa", "bpfa"])}, "model must be one of kfa, bpfa"),
         ({"seed": -1}, "seed must be a whole number from 0"),
         ({"threads": 0}, "threads must be a whole number of at least 1, not 0"),
         ({"threads": "a"}, "threads must be a whole number of at least 1, not 'a'"),
@@ -169,6 +178,29 @@ def test_a_damaged_header_is_refused(tmp_path, damage):
     header.write_text(text.replace(damage, changed))
     with pytest.raises(kruskal.InputError, match="cannot be read"):
         kruskal.resume(tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["state-000004.npz", "input.npz"])
+def test_a_file_that_was_cut_off_is_refused(tmp_path, name):
+    kruskal.inpaint(X, X < 1.2, **QUICK, checkpoint=tmp_path / "run")
+    (tmp_path / "run" / name).write_bytes(b"")
+    with pytest.raises(kruskal.InputError, match="cannot be read"):
+        kruskal.resume(tmp_path / "run")
+
+
+def test_a_run_that_fails_keeps_what_it_has(tmp_path, monkeypatch):
+    """Whatever ends it, not only Ctrl-C."""
+    whole = kruskal.inpaint(X, X < 1.2, **QUICK)
+
+    class Listener(Silent):
+        def update(self, done, values):
+            if done == 2:
+                raise RuntimeError("a listener that fails")
+
+    with pytest.raises(RuntimeError):
+        kruskal.inpaint(X, X < 1.2, **QUICK, checkpoint=tmp_path / "run", progress=Listener())
+    assert (tmp_path / "run" / "state-000002.npz").exists()
+    np.testing.assert_array_equal(kruskal.resume(tmp_path / "run").mean, whole.mean)
 
 
 def test_a_failed_checkpoint_does_not_cost_the_run(tmp_path, monkeypatch):
@@ -281,3 +313,20 @@ def test_defaults_follow_the_noise():
     assert noisy.regions == noisy.grid.n_items // 256 and noisy.patch_shape == (8, 8)
     large = resolve((2000, 2000))
     assert large.stride[0] > 1 and large.grid.n_items <= 250_000
+
+
+def test_what_cannot_listen_is_refused_before_anything_is_written(tmp_path):
+    sentence = "progress must be None or have the methods start, note, update and stop, not be 3"
+    with pytest.raises(kruskal.InputError, match=sentence):
+        kruskal.inpaint(X, **QUICK, progress=3, checkpoint=tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(kruskal.InputError, match=sentence):
+        kruskal.resume(tmp_path, progress=3)
+    with pytest.raises(kruskal.InputError, match=sentence):
+        kruskal.learn([X], patch_shape=(4, 4), n_atoms=4, sweeps=2, progress=3)
+
+
+def test_a_mask_without_the_last_axis_holds_for_all_along_it():
+    rows = np.arange(12) % 3 > 0
+    short, whole = (kruskal.inpaint(X, mask, **QUICK) for mask in (rows, np.tile(rows[:, None], (1, 12))))
+    np.testing.assert_array_equal(short.mean, whole.mean)

@@ -84,7 +84,7 @@ def test_one_large_batch():
     options = QUICK | {"batch_size": 1000}
     found = kruskal.inpaint(HOLES, online="exact", progress=told, **options)
     assert found.settings["batches"] == 1 and found.settings["batch_size"] == 121
-    assert told.notes[-1] == "one batch holds all 121 patches: batch_size 1000 is larger"
+    assert told.notes[-1] == "one batch holds all 121 patches, not 1000 as asked for"
     plain = kruskal.inpaint(
         HOLES, patch_shape=(4, 4), n_atoms=6, sparsity=0, sweeps=4, annealing=0, threads=1
     )

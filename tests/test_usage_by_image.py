@@ -108,7 +108,7 @@ def test_batches_cannot_learn_it(fitted):
     with pytest.raises(InputError, match="usage is by_image, which partial_fit cannot learn"):
         model.partial_fit(images)
     with pytest.raises(InputError, match="usage must be one of shared, by_image, not 'each'"):
-        kruskal.CFA(usage="each")
+        kruskal.CFA(usage="each").fit(images)
 
 
 def test_deep_models_and_their_files(tmp_path):
@@ -118,14 +118,14 @@ def test_deep_models_and_their_files(tmp_path):
     assert [layer.model_.usage_by_image for layer in model.layers_] == [True, False]
     features = model.transform(images)
     model.save(tmp_path / "deep.npz")
-    again = kruskal.DeepCFA.load(tmp_path / "deep.npz")
+    again = kruskal.DeepCKFA.load(tmp_path / "deep.npz")
     assert again.layers_[0].usage == "by_image"
     np.testing.assert_array_equal(again.transform(images), features)
     with np.load(tmp_path / "deep.npz") as archive:
         assert not any("image_log_odds" in name for name in archive.files)
         older = {name: archive[name] for name in archive.files if "concentration" not in name}
     np.savez(tmp_path / "older.npz", **older)
-    layer = kruskal.DeepCFA.load(tmp_path / "older.npz").layers_[1]
+    layer = kruskal.DeepCKFA.load(tmp_path / "older.npz").layers_[1]
     first = layer.model_.initial(layer.state_.dictionary)
     assert layer.usage == "shared" and layer.state_.concentration == first.concentration == 20.0
     with pytest.raises(InputError, match="usage must be one of"):

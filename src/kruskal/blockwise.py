@@ -1,5 +1,6 @@
 """A run over an array that is not in memory: a first look at it, learning from it, restoring it."""
 
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -42,12 +43,19 @@ class Scene:
     @classmethod
     def of(cls, source: Any, observed: Any, key: str | None, mask_key: str | None, mask_is: str) -> "Scene":
         """Open both; only their shapes and types are looked at."""
+        for name, chosen, read in (("key", key, source), ("mask_key", mask_key, observed)):
+            if chosen is not None and not isinstance(read, str | os.PathLike):
+                raise InputError(
+                    f"{name} is {chosen!r}, but there is no file to find it in: leave {name} out"
+                )
         values = open_lazy(source, "source", key)
         mask = None if observed is None else open_lazy(observed, "observed", mask_key)
         if mask is not None and mask.shape not in (values.shape, values.shape[:-1]):
             raise InputError(f"observed has shape {mask.shape}, expected {values.shape} like source")
         if mask_is not in ("observed", "missing"):
             raise InputError(f"mask_is must be 'observed' or 'missing', not {mask_is!r}")
+        if mask is None and mask_is == "missing":
+            raise InputError("mask_is is 'missing' without a mask: give observed, or leave mask_is out")
         declared = ~np.ma.getmaskarray(source) if isinstance(source, np.ma.MaskedArray) else None
         return cls(values, mask, mask_is, declared)
 
@@ -60,7 +68,7 @@ class Scene:
             values, mask, mask_is=self.mask_is, may_be_none=True,
             declared=None if self.declared is None else self.declared[box],
             name=f"[{where}] of {self.values.name}",
-            mask_name="" if self.mask is None else f"[{where}] of {self.mask.name}",
+            mask_name="observed" if self.mask is None else f"[{where}] of {self.mask.name}",
         )  # fmt: skip
         return values, observed
 

@@ -222,7 +222,7 @@ def default_sparsity(
     if look.smooth and not brief:
         return _SPARSE_SMOOTH
     if look.noise is not None and look.noisy:
-        return 0.125 * max(1.0, look.noise / _LOUD) ** 3
+        return 0.125 * max(1.0, min(look.noise, 1.0) / _LOUD) ** 3  # noise above the range: other units
     if look.only_represent:
         return 0.0
     return _SPARSE_COLOURS if _in_colour(array_shape, channels) and not brief else _SPARSE

@@ -1,9 +1,18 @@
 """The one exception that a user's mistake raises, and the checks that are needed everywhere."""
 
 import math
+import operator
 import os
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
+
+DAMAGE = (
+    *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, EOFError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+"""What comes of reading a file of ours that was cut short or changed."""
 
 
 class InputError(ValueError):
@@ -25,6 +34,59 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
         end = f"at least {least}" if most is None else f"{least} to {most}"
         raise InputError(f"{name} must be a whole number of {end}, not {value!r}")
     return int(value)
+
+
+def check_seed(seed: Any) -> int:
+    """The seed as an int in [0, 2**64), or an InputError."""
+    try:
+        number = -1 if isinstance(seed, bool) else operator.index(seed)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 2**64:
+        raise InputError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
+    return number
+
+
+def flag(name: str, value: Any) -> bool:
+    """``value`` as a bool, or an InputError: a word counts as true for Python, even the word no."""
+    try:
+        sound = value in (0, 1)
+    except ValueError:  # an array
+        sound = False
+    if not sound:
+        raise InputError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
+def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """A word that is among the choices, or an InputError that names the argument."""
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+    return value
+
+
+def number_or_nan(value: Any) -> float:
+    """``value`` as a float; NaN for what is none, and for True and False."""
+    try:
+        return math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def positive_number(name: str, value: Any) -> float:
+    """``value`` as a finite float above 0, or an InputError that names the argument."""
+    number = number_or_nan(value)
+    if not 0.0 < number < math.inf:
+        raise InputError(f"{name} must be a finite number above 0, not {value!r}")
+    return number
+
+
+def not_negative(name: str, value: Any) -> float:
+    """``value`` as a finite float of at least 0, or an InputError that names the argument."""
+    number = number_or_nan(value)
+    if not 0.0 <= number < math.inf:
+        raise InputError(f"{name} must be a finite number of at least 0, not {value!r}")
+    return number
 
 
 def path_of(name: str, value: Any, kind: str = "file") -> Path:

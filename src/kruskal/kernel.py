@@ -13,7 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
 from numba.core import event
 from numba.extending import intrinsic
 
@@ -38,6 +40,32 @@ def by_hand(function: Callable[..., Any]) -> Callable[..., Any]:
     Its first argument is numba's; callers leave it out.
     """
     return intrinsic(function)
+
+
+@by_hand
+def array_at(typing, address, size, like):
+    """The ``size`` elements of a contiguous array at an address in memory, of the type of ``like``.
+
+    Whoever passes the address, from `address_of`, keeps the array alive.
+    """
+    kind = types.Array(like.dtype, 1, "C")
+
+    def generate(context, builder, signature, arguments):
+        place = context.cast(builder, arguments[0], signature.args[0], types.intp)
+        count = context.cast(builder, arguments[1], signature.args[1], types.intp)
+        array = context.make_array(kind)(context, builder)
+        data = builder.inttoptr(place, array.data.type)
+        width = context.get_abi_sizeof(context.get_data_type(like.dtype))
+        step = ir.Constant(ir.IntType(64), width)
+        context.populate_array(array, data=data, shape=[count], strides=[step], itemsize=step, meminfo=None)
+        return array._getvalue()
+
+    return kind(address, size, like), generate
+
+
+def address_of(array: np.ndarray) -> int:
+    """Where the elements of an array stand in memory."""
+    return int(array.__array_interface__["data"][0])
 
 
 @cache

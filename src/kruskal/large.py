@@ -15,18 +15,17 @@ import numpy as np
 from kruskal.blockwise import BlockwiseRun, Scene
 from kruskal.data.lazy import LazyArray, check_lazy_target
 from kruskal.engines.dictionary import Dictionary
-from kruskal.engines.progress import COMPILING, Progress, Silent
+from kruskal.engines.progress import COMPILING, Progress, check_progress
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, check_seed, whole_number
 from kruskal.kernel import watch_compilation
 from kruskal.patches import Blocks, choose_block
-from kruskal.random import check_seed
 from kruskal.settings import resolve
+from kruskal.tensor import RANK_TOLERANCE
 
 BATCH_SIZE, FORGETTING = 5_000, 0.9
 FEWEST_BATCHES, EPOCHS = 24, 2
 SWEEPS = 8
-RANK_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,7 +120,7 @@ def inpaint_large(
     LargeRestoration
     """
     began = time.perf_counter()
-    progress = progress or Silent()
+    progress = check_progress(progress)
     if model == "mgp-cp":
         raise InputError("model mgp-cp decomposes a whole array, which must be in memory: take kfa or bpfa")
     n_sweeps = whole_number("sweeps", sweeps, 1)
@@ -201,7 +200,10 @@ def _refuse_overwriting(target: Any, std: Any, *read: Any) -> None:
 def _block_shape(given: Sequence[int] | None, values: LazyArray) -> tuple[int, ...]:
     if given is None:
         return choose_block(values.shape, values.chunks)
-    if not isinstance(given, Sequence) or len(given) != len(values.shape):
+    try:
+        sizes = [whole_number("block_shape", size, 1) for size in given]
+    except TypeError:
+        sizes = []
+    if len(sizes) != len(values.shape):
         raise InputError(f"block_shape must have one size per axis ({len(values.shape)}), not {given!r}")
-    sizes = tuple(whole_number("block_shape", size, 1) for size in given)
     return tuple(min(size, large) for size, large in zip(sizes, values.shape))

@@ -13,15 +13,13 @@ from kruskal.data import Scaling, observed_entries, real_array, refuse_constant
 from kruskal.defaults import Look, channels_word, default_patch_shape
 from kruskal.engines.chain import Chain, Progressed
 from kruskal.engines.dictionary import Dictionary, one_region
-from kruskal.engines.progress import COMPILING, Progress, Silent
+from kruskal.engines.progress import COMPILING, Progress, check_progress
 from kruskal.engines.threads import ThreadEngine, check_threads
-from kruskal.errors import InputError
+from kruskal.errors import InputError, one_of
 from kruskal.kernel import watch_compilation
-from kruskal.option_checks import one_of
 from kruskal.patches import Grid, Items, cut_together, lay_together, together_shape
 from kruskal.settings import CHANNELS, Settings, resolve
-
-RANK_TOLERANCE = 0.01
+from kruskal.tensor import RANK_TOLERANCE
 
 
 def learn(
@@ -53,7 +51,8 @@ def learn(
     Parameters
     ----------
     arrays : sequence of arrays with the same number of axes, or one array; NaN and masked entries are missing
-    observed : a bool array (or None) for each of them, True where an entry is observed
+    observed : a bool array (or None) for each of them, True where an entry is observed; without the last axis
+        it holds for all along it
     patch_shape, stride, channels : as for `kruskal.inpaint`, the same for all arrays
     setting, model, n_atoms, rank, sweeps, burn_in, annealing, start, alpha, codes, usage_prior, sparsity,
     seed, threads, progress : as for `kruskal.inpaint`
@@ -101,7 +100,7 @@ def learn(
     items = cut_together(scaled, None if complete else seen, grids, region)
     described = describe(settings) | {"array_shapes": shapes, "stride": layout.stride}
     return learn_items(
-        items, settings, scaling, described, threads=check_threads(threads), progress=progress or Silent()
+        items, settings, scaling, described, threads=check_threads(threads), progress=check_progress(progress)
     )
 
 
@@ -216,7 +215,10 @@ def _listed(name: str, values: Any) -> list[Any]:
     try:
         return list(values)
     except TypeError:
-        raise InputError(f"{name} must be an array or a list of arrays, not {values!r}") from None
+        kind = type(values).__name__
+        raise InputError(
+            f"{name} must be an array or a list of arrays, not an object of type {kind}"
+        ) from None
 
 
 def _refuse_other_channels(shapes: list[tuple[int, ...]], channels: str | None) -> None:

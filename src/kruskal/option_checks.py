@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from kruskal.errors import InputError, whole_number
-from kruskal.tensor import maximal_rank
+from kruskal.errors import InputError, number_or_nan, whole_number
+from kruskal.tensor import refuse_impossible_rank
 
 
 def refuse_for_mgp_cp(**given: Any) -> None:
@@ -29,13 +29,10 @@ def check_order(sizes: tuple[int, ...], array_shape: tuple[int, ...]) -> tuple[i
 
 def check_rank(rank: int | str, patch_shape: tuple[int, ...]) -> int:
     """A rank that a tensor of this shape can have."""
-    most = maximal_rank(patch_shape)
     if isinstance(rank, str):
         raise InputError(f"rank must be 'auto' or a whole number of at least 1, not {rank!r}")
     number = whole_number("rank", rank, 1)
-    if number > most:
-        shape = "x".join(map(str, patch_shape))
-        raise InputError(f"rank {number} is not possible: no tensor of shape {shape} has a rank above {most}")
+    refuse_impossible_rank(number, patch_shape)
     return number
 
 
@@ -43,10 +40,7 @@ def check_alpha(alpha: str | float) -> str | float:
     """A word, or a positive number."""
     if isinstance(alpha, str) and alpha in ("sample", "map"):
         return alpha
-    try:
-        value = float(alpha)
-    except (TypeError, ValueError):
-        value = math.nan
+    value = number_or_nan(alpha)
     if not 0.0 < value <= 1e8:
         raise InputError(f"alpha must be 'sample', 'map' or a number above 0 and at most 1e8, not {alpha!r}")
     return value
@@ -75,10 +69,7 @@ def check_annealing(given: int | None, usual: int, burn_in: int, online: bool) -
 
 def check_time_budget(seconds: float) -> float:
     """A positive number of seconds."""
-    try:
-        value = float(seconds)
-    except (TypeError, ValueError):
-        value = math.nan
+    value = number_or_nan(seconds)
     if not 0.0 < value < math.inf:
         raise InputError(f"time_budget must be a number of seconds above 0, not {seconds!r}")
     return value
@@ -86,10 +77,7 @@ def check_time_budget(seconds: float) -> float:
 
 def check_sparsity(sparsity: float) -> float:
     """A number that is not negative."""
-    try:
-        value = float(sparsity)
-    except (TypeError, ValueError):
-        value = math.nan
+    value = number_or_nan(sparsity)
     if not 0.0 <= value <= 1e12:
         raise InputError(f"sparsity must be a number from 0 to 1e12, not {sparsity!r}")
     return value
@@ -105,9 +93,3 @@ def settle_usage(
         return prior, None
     sparsity = check_sparsity(usual if sparsity is None else sparsity)
     return (n_atoms, max(1.0, sparsity * n_items)), sparsity
-
-
-def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuse what is not among the choices."""
-    if value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")

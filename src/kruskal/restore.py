@@ -13,9 +13,9 @@ from kruskal.data import Scaling, observed_entries, refuse_constant
 from kruskal.defaults import MOST_SWEEPS, Look
 from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.dictionary import Dictionary
-from kruskal.engines.progress import Progress, Silent
+from kruskal.engines.progress import Progress, Silent, check_progress
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError, path_of
+from kruskal.errors import InputError, flag, number_or_nan, path_of
 from kruskal.online import check_memory
 from kruskal.option_checks import refuse_for_mgp_cp
 from kruskal.restoration import Restoration
@@ -64,7 +64,8 @@ def inpaint(
     Parameters
     ----------
     x : array of any order; NaN and masked entries are missing
-    observed : bool array of the same shape, True where ``x`` is observed (None: wherever it is not NaN)
+    observed : bool array of the same shape, or of that without the last axis and then for all along it (the
+        channels of a pixel), True where ``x`` is observed (None: wherever it is not NaN)
     setting : "default", or "paper": the paper's model with its patch, prior, rank and number of samples
     model : "kfa" or "bpfa", dictionaries of patches, or "mgp-cp": one Kruskal tensor for the whole array or,
         with ``patch_shape``, for all patches stacked. It has no atoms and no sparse codes: n_atoms, codes,
@@ -130,7 +131,12 @@ def inpaint(
     )
     refuse_constant(values, mask, "x")
     look = Look.at(values, mask, Scaling.fit(values, mask).scale)
-    if until_converged and sweeps is None and epochs is None and setting == "default":
+    if (
+        flag("until_converged", until_converged)
+        and sweeps is None
+        and epochs is None
+        and setting == "default"
+    ):
         sweeps, epochs = (None, MOST_SWEEPS) if online else (MOST_SWEEPS, None)
     known = open_dictionary(dictionary)
     options = {
@@ -144,7 +150,7 @@ def inpaint(
     resolved = partial(_resolve, settle(options, known, adapt, values.shape))
     settings = resolved(values.shape)
     pilots: list[Pilot] = []
-    threads, progress = check_threads(threads), progress or Silent()
+    threads, progress = check_threads(threads), check_progress(progress)
     free = _free(options)
     if _wants_pilots(auto, options, free, known) and worth_a_pilot(mask, look):
         estimate = partial(_estimate, threads=threads)
@@ -154,16 +160,10 @@ def inpaint(
         settings = resolved(values.shape, **better)
     check_memory(settings.online, settings.n_atoms, math.prod(settings.patch_shape), bool(mask.all()))
     if settings.online and batch_size is not None and batch_size > settings.batch_size:
-        progress.note(f"one batch holds all {settings.batch_size} patches: batch_size {batch_size} is larger")
-    run = Run(
-        settings,
-        tuple(pilots),
-        threads,
-        progress,
-        None if checkpoint is None else path_of("checkpoint", checkpoint, "folder"),
-        _seconds("checkpoint_seconds", checkpoint_seconds),
-        known,
-    )
+        progress.note(f"one batch holds all {settings.batch_size} patches, not {batch_size} as asked for")
+    directory = None if checkpoint is None else path_of("checkpoint", checkpoint, "folder")
+    seconds = _seconds("checkpoint_seconds", checkpoint_seconds)
+    run = Run(settings, tuple(pilots), threads, progress, directory, seconds, known)
     if run.directory is not None:
         checkpoints.begin(run.directory, values, mask, run.header(), known)
     return run.restore(values, mask)
@@ -179,7 +179,7 @@ def resume(
 ) -> Restoration:
     """Go on with a run that was given ``checkpoint=directory``; it ends as an uninterrupted run would."""
     directory = path_of("directory", directory, "folder")
-    threads = check_threads(threads)
+    threads, progress = check_threads(threads), check_progress(progress)
     saved = checkpoints.load(directory)
     try:
         seconds = _seconds("checkpoint_seconds", saved.settings.pop("checkpoint_seconds"))
@@ -187,7 +187,7 @@ def resume(
         settings = Settings.from_json(saved.settings)
     except (TypeError, KeyError) as error:
         raise InputError(f"checkpoint folder {directory} cannot be read: its settings are damaged") from error
-    run = Run(settings, pilots, threads, progress or Silent(), directory, seconds, saved.dictionary)
+    run = Run(settings, pilots, threads, progress, directory, seconds, saved.dictionary)
     return run.restore(saved.values, saved.observed, saved.header)
 
 
@@ -205,6 +205,7 @@ def _wants_pilots(
     auto: bool | None, options: dict[str, Any], free: set[str], known: Dictionary | None
 ) -> bool:
     """Whether pilot runs are asked for, or make sense by themselves (``auto`` None)."""
+    auto = auto if auto is None else flag("auto", auto)
     if options["model"] == "mgp-cp":
         refuse_for_mgp_cp(auto=auto or None)
         return False
@@ -227,10 +228,7 @@ def _estimate(values: np.ndarray, observed: np.ndarray, settings: Settings, thre
 
 
 def _seconds(name: str, value: Any) -> float:
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        seconds = -1.0
+    seconds = number_or_nan(value)
     if not seconds >= 0.0:
         raise InputError(f"{name} must be a number of at least 0, not {value!r}")
     return seconds

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from kruskal.engines.dictionary import Dictionary
-from kruskal.errors import InputError
+from kruskal.errors import InputError, flag
 
 
 def open_dictionary(dictionary: Any) -> Dictionary | None:
@@ -14,7 +14,10 @@ def open_dictionary(dictionary: Any) -> Dictionary | None:
         return dictionary
     if isinstance(dictionary, (str, Path)):
         return Dictionary.load(dictionary)
-    raise InputError(f"dictionary must be a kruskal.Dictionary or the path of one, not {dictionary!r}")
+    raise InputError(
+        f"dictionary must be a kruskal.Dictionary or the path of one, not an object "
+        f"of type {type(dictionary).__name__}"
+    )
 
 
 def settle(
@@ -26,6 +29,7 @@ def settle(
     ----------
     given : options of `kruskal.settings.resolve`;  adapt : whether the atoms are learned further
     """
+    adapt = flag("adapt", adapt)
     if dictionary is None:
         if adapt:
             raise InputError("adapt needs a dictionary to start from")

@@ -15,6 +15,7 @@ from kruskal.data import Scaling
 from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.chain import Chain
 from kruskal.engines.dictionary import Dictionary
+from kruskal.engines.lock import locked, undisturbed
 from kruskal.engines.online import AnyChain, OnlineChain
 from kruskal.engines.progress import COMPILING, Progress
 from kruskal.engines.stopping import Stopping
@@ -26,8 +27,7 @@ from kruskal.models.base import FactorModel
 from kruskal.patches import Items, cut
 from kruskal.restoration import Restoration
 from kruskal.settings import Settings
-
-RANK_TOLERANCE = 0.01
+from kruskal.tensor import RANK_TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Run:
         items = cut(scaling.forward(np.where(observed, values, 0)), observed, settings.grid, settings.regions)
         with ExitStack() as stack:
             if self.directory is not None:
-                stack.enter_context(checkpoints.locked(self.directory))
+                stack.enter_context(locked(self.directory))
             stack.enter_context(watch_compilation(partial(self.progress.note, COMPILING)))
             chain = self._begin(items, stack)
             if saved is not None and self.directory is not None:
@@ -106,8 +106,8 @@ class Run:
                 if time.monotonic() - saved_at >= self.checkpoint_seconds:
                     self._save(chain)
                     saved_at = time.monotonic()
-        except KeyboardInterrupt:
-            with checkpoints.undisturbed():
+        except BaseException:
+            with undisturbed():
                 self._save(chain)
             raise
         self._save(chain, ended=True)

@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kruskal import defaults
-from kruskal.errors import InputError, positive_pair, whole_number
+from kruskal.errors import InputError, check_seed, flag, one_of, positive_pair, whole_number
+from kruskal.gibbs.local import MOST_ATOMS
 from kruskal.gibbs.stack import stack_shape
 from kruskal.gibbs.start import check_start
 from kruskal.gibbs.usage import UsagePrior
@@ -18,18 +19,15 @@ from kruskal.option_checks import (
     check_order,
     check_rank,
     check_time_budget,
-    one_of,
     refuse_for_mgp_cp,
     settle_usage,
 )
 from kruskal.patches import Grid
-from kruskal.random import check_seed
 
 MODELS = ("kfa", "bpfa", "mgp-cp")
 CODES = ("collapsed", "uncollapsed")
 CHANNELS = ("keep", "cut")
 NAMES = ("default", "paper")
-_MOST_ATOMS = 65_535  # codes store the atom in 16 bits
 _MOST_REGIONS = 4_096
 
 
@@ -203,7 +201,7 @@ def resolve(
         array_shape=grid.array_shape,
         patch_shape=grid.patch_shape,
         stride=grid.stride,
-        n_atoms=whole_number("n_atoms", n_atoms, 1, _MOST_ATOMS),
+        n_atoms=whole_number("n_atoms", n_atoms, 1, MOST_ATOMS),
         rank=check_rank(rank, sizes) if model != "bpfa" else 0,
         sweeps=n_sweeps,
         burn_in=n_burn_in,
@@ -213,7 +211,7 @@ def resolve(
         usage_prior=positive_pair("usage_prior", usage_prior),
         sparsity=sparsity,
         regions=whole_number("regions", regions, 1, _MOST_REGIONS),
-        until_converged=bool(until_converged),
+        until_converged=flag("until_converged", until_converged),
         time_budget=None if time_budget is None else check_time_budget(time_budget),
         seed=check_seed(seed),
         known_atoms=known_atoms,

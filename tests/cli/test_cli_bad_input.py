@@ -39,6 +39,9 @@ def files(tmp_path, picture):
     (tmp_path / "garbage.npy").write_bytes(b"\x93NUMPY\x01\x00nonsense")
     (tmp_path / "text.txt").write_text("1 2 3")
     (tmp_path / "folder").mkdir()
+    for name in ("pipe.npy", "pipe.html"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "to_pipe.npy").symlink_to("pipe.npy")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +58,8 @@ def files(tmp_path, picture):
         ("garbage.png", "garbage.png"),
         ("garbage.npy", "garbage.npy"),
         ("text.txt", "suffix"),
-        ("folder", "folder"),
+        ("absent", "cannot read 'absent': no such file."),
+        ("folder", "cannot read 'folder': it is a folder, expected a file or a .zarr store."),
     ],
 )
 @pytest.mark.parametrize("command", ["inpaint", "denoise"])
@@ -70,6 +74,8 @@ def test_bad_arrays(refused, files, command, name, part):
         (["--mask", "mask_none.npy"], "nothing of good.npy is observed"),
         (["--mask", "absent.npy"], "absent.npy"),
         (["--mask", "mask_small.npy", "--mask-is", "bad"], "--mask-is"),
+        (["--mask-key", "a"], "--mask-key is 'a' without a file: give --mask, or leave --mask-key out."),
+        (["--reference-key", "a"], "--reference-key is 'a' without a file: give --reference, or leave"),
         (["--patch", "13x4"], "--patch 13x4 is larger"),
         (["--patch", "4"], "--patch must have"),
         (["--patch", "4x4x4"], "patch"),
@@ -119,10 +125,13 @@ def test_bad_options(refused, files, options, part):
         (["-o", "out.npy", "--std", "out.npy"], "--std out.npy would overwrite --output out.npy"),
         (["-o", "out.npy", "--std", "std.png"], "use .tif or .npy"),
         (["-o", "out.npy", "--std", "absent/std.npy"], "absent"),
-        (["-o", "out.npy", "--save", "all.npy"], "--save must name an npz file"),
+        (["-o", "out.npy", "--save", "all.npy"], "--save must name a .npz file"),
         (["-o", "out.npy", "--save", "absent/all.npz"], "absent"),
-        (["-o", "out.npy", "--report", "page.pdf"], "--report must name an html file"),
+        (["-o", "out.npy", "--report", "page.pdf"], "--report must name a .html file"),
         (["-o", "out.npy", "--report", "absent/page.html"], "--report"),
+        (["-o", "pipe.npy"], "cannot write 'pipe.npy': it is a device, a pipe or a socket"),
+        (["-o", "to_pipe.npy"], "cannot write 'to_pipe.npy': it is a device, a pipe or a socket"),
+        (["-o", "out.npy", "--report", "pipe.html"], "--report: cannot write 'pipe.html': it is a device"),
         (["-o", "out.npy", "--figures", "absent/figures"], "--figures"),
         (["-o", "out.npy", "--figures", "text.txt"], "is a file"),
         (["-o", "out.npy", "--reference", "mask_small.npy"], "--reference mask_small.npy has the shape 5x5"),
@@ -296,6 +305,11 @@ def test_sentences_of_corrupt_name_the_option(refused, files):
     assert refused("corrupt", "good.npy", "-o", "out.npz", "--keep", "0").startswith("--keep is 0.0,")
     assert refused("corrupt", "good.npy", "-o", "out.npz", "--noise", "-1").startswith("--noise is -1.0,")
     assert refused("corrupt", "infinite.npy", "-o", "out.npz").startswith("infinite.npy is infinite")
+    assert refused("corrupt", "all_nan.npy", "-o", "out.npz").startswith("nothing of all_nan.npy is observed")
+    sentence = refused("corrupt", "good.npy", "-o", "out.npz", "--keep", "1e-9")
+    assert sentence.endswith("which leaves none of the 144 entries of good.npy.")
+    sentence = refused("corrupt", "good.npy", "-o", "out.npz", "--seed", 2**64)
+    assert sentence == f"--seed must be a whole number from 0 to 2**64 - 1, not {2**64}."
 
 
 def test_a_folder_with_the_name_of_an_argument_is_not_an_option(refused, tmp_path):

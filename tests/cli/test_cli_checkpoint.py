@@ -250,3 +250,33 @@ def test_a_real_process_is_stopped_and_resumed(cli, damaged, tmp_path, blow, see
     assert not any((tmp_path / name).exists() for name in OUTPUTS)
     assert cli("resume", "run", "--quiet").status == 0
     assert contents(tmp_path) == expected
+
+
+def test_a_run_holds_its_folder_from_the_beginning(cli, expected, tmp_path, monkeypatch):
+    """Pilot runs may take minutes before the first checkpoint: nobody else may begin there meanwhile."""
+    answers = []
+
+    def meanwhile(job, inputs, progress):
+        process = [sys.executable, "-m", "kruskal"]
+        for words in (["resume", "run"], [*RUN, "--checkpoint", "run"]):
+            done = subprocess.run([*process, *words], capture_output=True, text=True, check=False)
+            answers.append((done.returncode, done.stderr))
+        return restore(job, inputs, progress)
+
+    restore = run_module._restore
+    monkeypatch.setattr(run_module, "_restore", meanwhile)
+    assert cli(*RUN, "--checkpoint", "run").status == 0
+    assert [status for status, _ in answers] == [2, 2]
+    assert all("run is in use by another process" in told for _, told in answers), answers
+    assert contents(tmp_path) == expected
+    assert not (tmp_path / "run" / "lock").exists()
+
+
+@pytest.mark.parametrize("stream", ["2>/dev/full", "2>&-", "2>&1 >/dev/null | head -c 1"])
+def test_nobody_who_listens(damaged, expected, tmp_path, stream):
+    """A standard error that cannot be written to does not cost the run."""
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full")
+    words = " ".join([sys.executable, "-m", "kruskal", *RUN])
+    subprocess.run(["sh", "-c", f"{words} {stream}"], cwd=tmp_path, check=False, capture_output=True)
+    assert contents(tmp_path) == expected

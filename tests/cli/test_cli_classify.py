@@ -13,6 +13,7 @@ from cli_tools import CtrlC
 from kruskal import data
 from kruskal.engines import progress
 from kruskal.estimators import image_learning
+from kruskal.estimators.deep import DeepCFA
 from kruskal.estimators.picture_classifier import PictureClassifier
 
 TINY = ("--atoms", "4,5", "--atom-size", "4x4,2x2", "--pooling", "2x2", "--sweeps", "8", "--threads", "1")
@@ -67,6 +68,11 @@ def test_a_folder_of_pictures(cli, folder, tmp_path):
     assert np.mean([row["class"] for row in found] == folder) >= 0.8
     answer = cli("classify", "predict", "m.npz", "known", "-o", "l.csv", "--json")
     assert json.loads(answer.out)["accuracy"] >= 0.9 and rows("l.csv")[0]["picture"] == "across/00.png"
+    for name, other in (("across", "a"), ("down", "b")):
+        (tmp_path / "known" / name).rename(tmp_path / "known" / other)
+    told = json.loads(cli("classify", "predict", "m.npz", "known", "-o", "l.csv", "--json").out)
+    assert "accuracy" not in told and len(rows("l.csv")) == 30
+    assert "none of the classes of the pictures ('a, b') occurs in the model ('across, down')" in told["note"]
 
 
 def test_npz_and_idx_files(cli, tmp_path):
@@ -111,12 +117,28 @@ def test_compilation_is_told(cli, folder, monkeypatch):
     assert answer.status == 0 and f"kruskal: {progress.COMPILING}\n" in answer.err
 
 
+@pytest.mark.parametrize("cost", ["-1", "0", "nan", "inf"])
+def test_a_wrong_cost_is_refused_before_the_layers_are_learned(refused, folder, monkeypatch, cost):
+    def never(*_, **__):
+        raise AssertionError("no layer must be learned")
+
+    monkeypatch.setattr(DeepCFA, "fit", never)
+    sentence = refused("classify", "train", "known", "-o", "m.npz", "--cost", cost, *TINY)
+    assert sentence.startswith("--cost must be a finite number above 0, not ")
+
+
 def test_mistakes(refused, folder, tmp_path):
     train = ("classify", "train", "known")
-    assert "--output must name a npz file" in refused(*train, "-o", "m.txt")
+    assert "--output must name a .npz file" in refused(*train, "-o", "m.txt")
     assert "--atoms takes whole numbers such as 50,200, not 'many'" in refused(
         *train, "-o", "m.npz", "--atoms", "many"
     )
+    for text in ("²", "4,٣", "1" * 5000):
+        for option in ("--atoms", "--feature-layers"):
+            sentence = refused(*train, "-o", "m.npz", option, text)
+            assert sentence.startswith(f"{option} takes whole numbers such as 50,200, not '")
+    sentence = refused(*train, "-o", "m.npz", "--size", "999999999")
+    assert sentence == "--size must be a whole number of 1 to 16384, not 999999999."
     assert "--atom-size takes pairs" in refused(*train, "-o", "m.npz", "--atom-size", "4,4")
     assert "--usage" in refused(*train, "-o", "m.npz", "--usage", "own")
     assert "--feature-layers must be from 1 to 2" in refused(*train, "-o", "m.npz", "--feature-layers", "3")

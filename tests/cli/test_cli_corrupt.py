@@ -1,5 +1,7 @@
 """corrupt: seeded damage, for experiments."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -39,7 +41,8 @@ def test_damage_upon_damage_keeps_what_was_missing(cli, damaged, tmp_path):
         (["picture.png", "-o", "out.npy"], "npz"),
         (["picture.png", "-o", "absent/out.npz"], "absent"),
         (["absent.png", "-o", "out.npz"], "absent.png"),
-        (["damaged.npz", "-o", "./damaged.npz"], "would overwrite IN"),
+        (["damaged.npz", "-o", "./damaged.npz"], "would overwrite damaged.npz"),
+        (["picture.png", "-o", "pipe.npz"], "--output: cannot write 'pipe.npz': it is a device, a pipe"),
         (["picture.png", "-o", "out.npz", "--keep", "0"], "keep"),
         (["picture.png", "-o", "out.npz", "--keep", "1.5"], "keep"),
         (["picture.png", "-o", "out.npz", "--keep", "nan"], "keep"),
@@ -48,5 +51,6 @@ def test_damage_upon_damage_keeps_what_was_missing(cli, damaged, tmp_path):
         (["picture.png", "-o", "out.npz", "--keep", "1e-9"], "none of the 400 entries"),
     ],
 )
-def test_bad_requests(refused, damaged, words, part):
+def test_bad_requests(refused, damaged, tmp_path, words, part):
+    os.mkfifo(tmp_path / "pipe.npz")
     assert part in refused("corrupt", *words)

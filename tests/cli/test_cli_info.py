@@ -5,6 +5,12 @@ import json
 import numpy as np
 from cli_tools import SMALL
 
+import kruskal
+from kruskal.engines import training_files
+from kruskal.engines.training import TRACED
+from kruskal.estimators.picture_classifier import PictureClassifier
+from kruskal.estimators.svm import BayesianSVM
+
 
 def test_array_with_mask(cli, damaged, picture):
     found = json.loads(cli("info", "damaged.npz", "--json").out)
@@ -44,6 +50,7 @@ def test_saved_result(cli, picture):
     assert found["format"] == "result of kruskal"
     assert found["shape"] == [20, 20] and found["n_items"] == 81 and found["noise_std"] > 0
     assert found["model"] == "kfa" and found["sweeps"] == 5
+    assert not {"batch_size", "batches", "passes"} & set(found)
     assert json.loads(cli("info", "all.npz", "--key", "mean", "--json").out)["format"] == "npz"
 
 
@@ -51,12 +58,56 @@ def test_checkpoint(cli, refused, picture, tmp_path):
     assert cli("denoise", "picture.png", "-o", "out.png", "--checkpoint", "run", *SMALL).status == 0
     found = json.loads(cli("info", "run", "--json").out)
     assert found["finished"] is True and found["sweeps_done"] == 5 and found["command"] == "denoise"
+    assert not {"batch_size", "batches", "passes"} & set(found)
     assert found["output"] == str(tmp_path / "out.png") and "go_on_with" not in found
     job = tmp_path / "run" / "job.json"
     job.write_text(job.read_text().replace('"finished": true', '"finished": false'))
     assert "kruskal resume run" in cli("info", "run").out
-    (tmp_path / "run" / "state.json").write_text("{")
-    assert "damaged" in refused("info", "run")
+    for text in ("{", '{"done": 3, "settings": []}'):
+        (tmp_path / "run" / "state.json").write_text(text)
+        assert "damaged" in refused("info", "run")
+
+
+def images(n_images):
+    """Noisy pictures with a bright bar at a random place."""
+    random = np.random.default_rng(0)
+    found = 0.1 * random.random((n_images, 10, 10))
+    for image, (i, j) in zip(found, random.integers(0, 6, (n_images, 2))):
+        image[i : i + 4, j] = 1.0
+    return found.astype(np.float32)
+
+
+def test_deep_model_and_classifier(cli, refused, tmp_path):
+    X = images(12)
+    sizes = {"n_atoms": (4, 5), "atom_sizes": ((4, 4), (2, 2)), "pooling": ((2, 2),), "sweeps": 4}
+    deep = kruskal.DeepCKFA(**sizes, rank=1, threads=1)
+    deep.fit(X).save(tmp_path / "deep.npz")
+    found = json.loads(cli("info", "deep.npz", "--json").out)
+    assert found["format"] == "deep model of kruskal" and found["format_version"] == 1
+    assert (found["model"], found["n_layers"], found["picture_shape"]) == ("DeepCKFA", 2, [10, 10, 1])
+    assert found["layer_1"]["n_atoms"] == deep.n_atoms_[0] and found["layer_1"]["atom_shape"] == "4x4x1"
+    classifier = PictureClassifier(deep, BayesianSVM(calibration_folds=0), layers=[1, 2])
+    classifier.fit(X[..., None], np.array(["a", "b"] * 6)).save(tmp_path / "classes.npz")
+    found = json.loads(cli("info", "classes.npz", "--json").out)
+    assert found["format"] == "picture classifier of kruskal" and found["classes"] == ["a", "b"]
+    assert found["n_layers"] == 2 and found["n_features"] == classifier.coef_.shape[1]
+    assert "feature layers  1,2\n" in cli("info", "classes.npz").out
+    with np.load(tmp_path / "classes.npz") as archive:
+        np.savez(tmp_path / "classes.npz", **{**archive, "version": 9})
+    assert "has version 9" in refused("info", "classes.npz")
+
+
+def test_training_checkpoint(cli, refused, tmp_path):
+    header = {"format": 1, "digest": "", "done": 7, "state": "training-00000007.npz"}
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "training.json").write_text(json.dumps(header))
+    assert "is damaged" in refused("info", "run")
+    training_files.save(
+        tmp_path / "run", "", 7, {"parameters": np.zeros(31), "trace": np.zeros((2, len(TRACED)))}
+    )
+    found = json.loads(cli("info", "run", "--json").out)
+    assert found["format"] == "training checkpoint of kruskal" and found["model"] == "DGDN"
+    assert (found["steps_done"], found["epochs_done"], found["n_parameters"]) == (7, 2, 31)
 
 
 def test_what_cannot_be_described(refused, tmp_path):

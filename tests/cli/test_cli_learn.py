@@ -76,6 +76,7 @@ def test_what_info_and_json_tell(cli, others):
     answer = cli("info", "d.npz", "--json")
     assert json.loads(answer.out) == told and told["format"] == "dictionary of kruskal"
     assert "patch shape" in cli("info", "d.npz").out
+    assert told["sweeps"] and not {"batch_size", "batches", "passes"} & set(told)
 
 
 def test_resume_starts_from_the_copy_in_the_folder(cli, others, damaged, tmp_path):
@@ -91,7 +92,11 @@ def test_resume_starts_from_the_copy_in_the_folder(cli, others, damaged, tmp_pat
 @pytest.mark.parametrize(
     "words, sentence",
     [
-        (("learn", "one.npy", "-o", "d.txt"), "--output must name an npz file, not 'd.txt'."),
+        (
+            ("learn", "one.npy", "-o", "d.npz", "--mask-key", "a"),
+            "--mask-key is 'a' without a file: give --mask, or leave --mask-key out.",
+        ),
+        (("learn", "one.npy", "-o", "d.txt"), "--output must name a .npz file, not 'd.txt'."),
         (("learn", "no.npy", "-o", "d.npz"), "no.npy"),
         (("learn", "one.npy", "stack.npy", "-o", "d.npz"), "all arrays must have the same number of axes"),
         (

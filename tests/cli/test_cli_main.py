@@ -37,6 +37,7 @@ def test_help_names_all_commands(cli):
     assert answer.status == 0
     assert all(command in answer.out for command in COMMANDS)
     assert cli().out == answer.out
+    assert cli("classify") == cli("classify", "--help")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

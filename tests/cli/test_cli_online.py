@@ -15,7 +15,11 @@ def test_online(cli, damaged, tmp_path, words, kind, passes):
     assert answer.status == 0, answer.err
     summary = json.loads(answer.out)
     assert (summary["online"], summary["batches"], summary["passes"]) == (kind, 3, passes)
-    assert (summary["sweeps"], summary["burn_in"], summary["kept"]) == (3, 1, 2)
+    assert (summary["epochs"], summary["burn_in"], summary["kept"]) == (3, 1, 2)
+    assert "sweeps" not in summary
+    told = json.loads(cli("info", "all.npz", "--json").out)
+    assert (told["epochs"], told["batches"], told["batch_size"]) == (3, 3, summary["batch_size"])
+    assert "sweeps" not in told
     assert "kruskal: batch 9/9, epoch 3, noise" in answer.err
     with np.load(tmp_path / "all.npz") as archive:
         assert archive["trace_noise_std"].shape == (9,)
@@ -30,9 +34,12 @@ def test_summary_and_resume(cli, damaged, tmp_path):
         "inpaint", "damaged.npz", "-o", "o.npy", *SMALL, "--online", "--batch-size", "99", "--epochs", "2"
     )
     assert "kfa: 2 epochs of 1 batch (exact)" in one.out
+    assert "one batch holds all 81 patches, not 99 as asked for" in one.err
     before = (tmp_path / "out.npy").read_bytes()
     assert cli(*RUN, "--surrogate", "incremental", "--checkpoint", "run").status == 0
     assert (tmp_path / "out.npy").read_bytes() == before
+    told = json.loads(cli("info", "run", "--json").out)
+    assert (told["batches_done"], told["epochs"]) == (9, 3) and "sweeps_done" not in told
     (tmp_path / "out.npy").unlink()
     assert cli("resume", "run").status == 0
     assert (tmp_path / "out.npy").read_bytes() == before

@@ -11,11 +11,20 @@ def test_shape(text, shape):
     assert options.parse_shape(text, "--patch") == shape
 
 
-@pytest.mark.parametrize("text", ["", "8x", "x8", "8y8", "8,8", "8.0x8", "-8x8", "8x0", "0", "8x-1"])
+@pytest.mark.parametrize(
+    "text", ["", "8x", "x8", "8y8", "8,8", "8.0x8", "-8x8", "8x0", "0", "8x-1", "8x²", "٣"]
+)
 def test_bad_shape_names_option_and_text(text):
     with pytest.raises(InputError, match=r"^--patch .*\.$") as caught:
         options.parse_shape(text, "--patch")
     assert repr(text) in str(caught.value)
+
+
+def test_numbers_that_no_array_could_count():
+    for parse, option in ((options.parse_shape, "--patch"), (options.parse_rank, "--rank")):
+        with pytest.raises(InputError, match=rf"^{option} takes .*\.$") as caught:
+            parse("1" * 5000, option)
+        assert len(str(caught.value)) < 150
 
 
 def test_stride_is_one_number_or_one_per_axis():

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from kruskal import __version__
 from kruskal.cli import out_of_core
 
 zarr = pytest.importorskip("zarr", reason="zarr is not installed")
@@ -37,6 +38,7 @@ def test_out_of_core(cli, stored, tmp_path):
     answer = cli(*RUN, *words, "--json", "--quiet")
     summary = json.loads(answer.out)
     assert (summary["n_blocks"], summary["block_shape"], summary["epochs"]) == (4, [16, 16], 2)
+    assert summary["version"] == __version__
 
 
 def test_large_arrays_go_block_by_block_by_themselves(cli, stored, monkeypatch):
@@ -61,6 +63,10 @@ def test_large_arrays_go_block_by_block_by_themselves(cli, stored, monkeypatch):
         (
             ("--out-of-core", "--mask", "mask.png"),
             "--mask 'mask.png' cannot be read part by part, expected one of .zarr, .npy",
+        ),
+        (
+            ("--out-of-core", "--mask-is", "missing"),
+            "--mask-is is 'missing' without a mask: give --mask, or leave --mask-is out.",
         ),
         (("--block", "8x8"), "--block is for arrays that are restored block by block"),
     ],

@@ -93,8 +93,9 @@ def test_input_is_not_changed():
         ({"noise": -1}, "noise is -1"),
         ({"noise": float("inf")}, "noise is inf"),
         ({"noise": float("nan")}, "noise"),
-        ({"seed": -1}, "seed is -1"),
-        ({"seed": 1.5}, "seed is 1.5"),
+        ({"seed": -1}, "seed must be a whole number from 0 to"),
+        ({"seed": 1.5}, "seed must be a whole number from 0 to"),
+        ({"seed": 2**64}, "seed must be a whole number from 0 to"),
         ({"keep": 1e-12}, "leaves none"),
     ],
 )

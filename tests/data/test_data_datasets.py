@@ -1,6 +1,7 @@
 """The data sets of the paper, where they are installed; and what is said where they are not."""
 
 import gzip
+import hashlib
 import struct
 
 import numpy as np
@@ -24,7 +25,8 @@ def available(name):
 @pytest.mark.parametrize("name", [name for name in DATASETS if name != "caltech101"])
 def test_checksums(name):
     available(name)
-    datasets.verify(name)
+    for file, expected in DATASETS[name].files.items():
+        assert hashlib.sha256((datasets._data_folder() / file).read_bytes()).hexdigest() == expected
 
 
 @pytest.mark.parametrize(
@@ -78,8 +80,8 @@ def test_mnist():
 
 def test_caltech():
     available("caltech101")
-    datasets.verify("caltech101")
     pictures = datasets.load("caltech101")
+    assert len(pictures) == 8677 and len({label for _, label in pictures}) == 101
     assert pictures == sorted(pictures)
     assert all(path.parent.name == label for path, label in pictures)
 
@@ -122,8 +124,6 @@ def test_folder_beside_a_parent(tmp_path, monkeypatch):
     file.write_bytes(b"x")
     monkeypatch.chdir(tmp_path / "project" / "deep")
     assert datasets.locate("amino") == file
-    with pytest.raises(InputError, match="SHA-256"):
-        datasets.verify("amino")
 
 
 def test_original_caltech_folder(tmp_path, monkeypatch):
@@ -138,8 +138,6 @@ def test_original_caltech_folder(tmp_path, monkeypatch):
         ("image_0001.jpg", "anchor"),
         ("image_0001.jpg", "ant"),
     ]
-    with pytest.raises(InputError, match="2 pictures in 2 classes, expected 8677 in 101"):
-        datasets.verify("caltech101")
 
 
 def test_idx(tmp_path):

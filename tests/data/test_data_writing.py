@@ -108,6 +108,20 @@ def test_atomic_path_removes_on_failure(tmp_path):
     assert listing(tmp_path) == []
 
 
+@pytest.mark.parametrize("suffix", [".npy", ".zarr"])
+def test_pipes_and_links_to_them_stay(tmp_path, suffix):
+    os.mkfifo(tmp_path / f"pipe{suffix}")
+    (tmp_path / f"link{suffix}").symlink_to(tmp_path / f"pipe{suffix}")
+    for path in (tmp_path / f"pipe{suffix}", tmp_path / f"link{suffix}"):
+        for call in (check_writable, lambda path: write(path, np.arange(3))):
+            with pytest.raises(InputError, match="a device, a pipe or a socket"):
+                call(path)
+        with pytest.raises(InputError, match="a device"), atomic_path(path):
+            raise AssertionError("nothing must be computed")
+        assert path.is_fifo()
+    assert len(listing(tmp_path)) == 2
+
+
 def test_atomic_path_follows_links(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a.npy").write_bytes(b"old")

@@ -147,7 +147,7 @@ def test_colour_and_rows_of_numbers():
     colour = np.stack([X, 0.5 * X, 0 * X], axis=-1)
     assert kruskal.DGDN(**short).fit(colour, y).reconstruct(colour[:2]).shape == (2, 12, 12, 3)
     rows = kruskal.DGDN(**short, image_shape=(12, 12)).fit(X.reshape(60, -1), y)
-    plain = kruskal.DGDN(**short).fit(X, y)
+    plain = kruskal.DGDN(**short, image_shape=(12, 12, 1)).fit(X, y)
     assert (rows.coef_ == plain.coef_).all()
     assert rows.reconstruct(X[:2].reshape(2, -1)).shape == (2, 144)
     bytes_ = kruskal.DGDN(**short).fit((255 * X).astype(np.uint8), y)
@@ -178,20 +178,26 @@ BAD = [
     ({"cells": "some"}, "cells must be one of"),
     ({"svm": "best"}, "svm must be one of"),
     ({"rank": 0, "atoms": "kruskal"}, "rank must be a whole number of at least 1"),
+    ({"rank": 5, "atoms": "kruskal"}, "rank 5 of layer 1 is not possible: no tensor of shape 4x4x1 has a"),
+    ({"n_atoms": (3, 70_000)}, "n_atoms must be a whole number of 1 to 65535, not 70000"),
     ({"n_atoms": (3,)}, "expected L, L and L - 1"),
     ({"n_atoms": 3}, "must be lists"),
     ({"atom_sizes": (13, 3)}, "atom_sizes has atoms of 13x13 in layer 1"),
-    ({"atom_sizes": (4, (3, 3, 3))}, "atom_sizes must have a number or a pair"),
+    ({"atom_sizes": (4, (3, 3, 3))}, "atom_sizes must be a whole number of at least 1 or a pair"),
     ({"pooling": (0,)}, "pooling must be a whole number"),
     ({"epochs": 0}, "epochs must be a whole number"),
     ({"batch_size": 1.5}, "batch_size must be a whole number"),
     ({"dropout": 1.0}, "dropout must be a number from 0 to below 1"),
-    ({"learning_rate": -1}, "learning_rate must be a number above 0"),
-    ({"generative": -0.1}, "generative must be a number above 0"),
+    ({"learning_rate": -1}, "learning_rate must be a finite number above 0"),
+    ({"generative": -0.1}, "generative must be a finite number of at least 0, not -0.1"),
+    ({"weight_decay": -1}, "weight_decay must be a finite number of at least 0, not -1"),
+    ({"averaging": -1}, "averaging must be a number from 0 to below 1, not -1"),
     ({"sharpness": 0}, "sharpness must be"),
     ({"chains": 0}, "chains must be"),
     ({"seed": -1}, "seed must be"),
     ({"threads": 0}, "threads must be"),
+    ({"pretrain": "x"}, "pretrain must be True or False, not 'x'"),
+    ({"progress": 3}, "progress must be None or have the methods start, note, update and stop, not be 3"),
     ({"checkpoint": 3}, "checkpoint must be"),
     ({"svm_options": 3}, "svm_options must be a dictionary or None, not 3"),
 ]
@@ -273,6 +279,9 @@ def test_bad_use(data, generative):
     for shape in (3, (12,), (-12, -12), (12.5, 12), "ab"):
         with pytest.raises(InputError, match=r"image_shape must be \(rows, columns\) or"):
             kruskal.DGDN(**SIZES, image_shape=shape).fit(X.reshape(len(X), -1), y)
+    for shape in ((3, 3), (12, 12, 3)):
+        with pytest.raises(InputError, match=r"X has images of shape \(12, 12, 1\), but image_shape is"):
+            kruskal.DGDN(**SIZES, image_shape=shape).fit(X, y)
     with pytest.raises(InputError, match="prior must be"):
         generative.sample(prior="none")
     with pytest.raises(InputError, match="layer must be"):

@@ -73,9 +73,17 @@ def test_damaged_checkpoints_are_refused(tmp_path):
     X, y = bars(60)
     folder = tmp_path / "run"
     kruskal.DGDN(**SHORT, checkpoint=folder).fit(X, y)
-    next(folder.glob("*.npz")).write_bytes(b"no archive")
-    with pytest.raises(InputError, match="cannot be read"):
-        kruskal.DGDN(**SHORT, checkpoint=folder).fit(X, y)
+    state = next(folder.glob("*.npz"))
+    with np.load(state) as archive:
+        arrays = dict(archive)
+    without = {name: array for name, array in arrays.items() if name != "parameters"}
+    for damage in (without, arrays | {"parameters": arrays["parameters"][:-1]}, b"no archive", b""):
+        if isinstance(damage, bytes):
+            state.write_bytes(damage)
+        else:
+            np.savez(state, **damage)
+        with pytest.raises(InputError, match="cannot be read"):
+            kruskal.DGDN(**SHORT, checkpoint=folder).fit(X, y)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("mine")
     with pytest.raises(InputError, match=r"thesis\.tex"):

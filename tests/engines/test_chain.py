@@ -165,13 +165,3 @@ def test_a_state_that_does_not_fit_is_refused(chain, tmp_path, done):
     checkpoint.save(tmp_path, chain, {}, ended=False)
     with pytest.raises(InputError, match="do not agree"):
         checkpoint.restore(tmp_path, {"state": "state-000005.npz", "done": done}, chain)
-
-
-def test_a_folder_is_held_by_one(tmp_path):
-    with checkpoint.locked(tmp_path):
-        with pytest.raises(InputError, match="in use by another process"), checkpoint.locked(tmp_path):
-            pass
-        assert (tmp_path / "lock").exists()
-    with checkpoint.locked(tmp_path):
-        pass
-    assert not (tmp_path / "lock").exists()

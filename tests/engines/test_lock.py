@@ -2,26 +2,62 @@
 
 import os
 import signal
+import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
-from kruskal.engines import checkpoint
+from kruskal.engines import checkpoint, lock
 from kruskal.errors import InputError
 
 DATA = (np.zeros((2, 2)), np.ones((2, 2), bool), {})
+
+
+@contextmanager
+def held_elsewhere(folder):
+    """A folder that another thread holds."""
+    holds, enough = threading.Event(), threading.Event()
+
+    def hold():
+        with lock.locked(folder):
+            holds.set()
+            enough.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        assert holds.wait(60)
+        yield
+    finally:
+        enough.set()
+        thread.join()
+
+
+def test_a_folder_is_held_by_one(tmp_path):
+    """By whoever came first, who may hold it again; what killed runs left is removed by a holder only."""
+    (tmp_path / ".kruskal-1").touch()
+    with held_elsewhere(tmp_path):
+        (tmp_path / ".kruskal-2").touch()
+        assert lock.in_use(tmp_path)
+        with pytest.raises(InputError, match="in use by another process"), lock.locked(tmp_path):
+            pass
+        assert sorted(os.listdir(tmp_path)) == [".kruskal-2", "lock"]
+    with lock.locked(tmp_path), lock.locked(tmp_path / "." / "x" / ".."):
+        assert not lock.in_use(tmp_path)
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_folder_that_is_held_cannot_be_begun(tmp_path):
     """Not a file of it is written before the folder is held."""
     folder = tmp_path / "run"
     folder.mkdir()
-    with checkpoint.locked(folder):
-        assert checkpoint.in_use(folder)
+    with held_elsewhere(folder):
+        assert lock.in_use(folder)
         with pytest.raises(InputError, match="is in use by another process"):
             checkpoint.begin(folder, *DATA)
         assert os.listdir(folder) == ["lock"]
-    assert not checkpoint.in_use(folder)
+    assert not lock.in_use(folder)
     checkpoint.begin(folder, *DATA)
     assert sorted(os.listdir(folder)) == ["input.npz", "state.json"]
 
@@ -29,7 +65,7 @@ def test_a_folder_that_is_held_cannot_be_begun(tmp_path):
 def test_a_lock_whose_file_is_gone_holds_nothing(tmp_path, monkeypatch):
     """Its holder removed the file after it was opened here: another process may hold a new one."""
     path = tmp_path / "lock"
-    real = checkpoint.os.fstat
+    real = lock.os.fstat
 
     def replaced(number):
         found = real(number)
@@ -37,14 +73,14 @@ def test_a_lock_whose_file_is_gone_holds_nothing(tmp_path, monkeypatch):
         path.touch()
         return found
 
-    monkeypatch.setattr(checkpoint.os, "fstat", replaced)
-    with pytest.raises(InputError, match="is in use by another process"), checkpoint.locked(tmp_path):
+    monkeypatch.setattr(lock.os, "fstat", replaced)
+    with pytest.raises(InputError, match="is in use by another process"), lock.locked(tmp_path):
         pass
 
 
 def test_signals_wait_until_the_state_is_saved():
     before = signal.getsignal(signal.SIGINT)
-    with checkpoint.undisturbed():
+    with lock.undisturbed():
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
     assert signal.getsignal(signal.SIGINT) is before

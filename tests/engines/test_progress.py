@@ -151,3 +151,25 @@ def test_silent_says_nothing(capsys):
 )
 def test_duration(seconds, words):
     assert progress.duration(seconds) == words
+
+
+class Full(io.StringIO):
+    """A stream on a full disk."""
+
+    def write(self, text):
+        raise OSError(28, "No space left on device")
+
+
+def test_a_stream_that_cannot_be_written_costs_nothing(monkeypatch, capsys):
+    closed = io.StringIO()
+    closed.close()
+    for stream in (Full(), closed):
+        log = progress.LogLines(stream)
+        log.start(2)
+        log.note("something")
+        log.update(2, VALUES)
+        log.stop()
+    monkeypatch.setattr(progress.sys, "stderr", None)
+    assert isinstance(progress.choose(), progress.Silent)
+    progress.LogLines().note("nobody hears it")
+    assert capsys.readouterr().out == ""

@@ -2,13 +2,16 @@
 
 import time
 from contextlib import nullcontext
-from threading import Event
+from threading import Event, active_count
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from kruskal.engines import threads
 from kruskal.engines.threads import Threads
 from kruskal.gibbs.together import NONE, OVER, allow, await_finished, dismiss, finish, new_cells, take
+from kruskal.patches import Items
 
 
 def balanced(parts: list):
@@ -96,16 +99,30 @@ def test_tasks_are_taken_once_and_in_order():
     assert [take(cells), take(cells)] == [2, NONE]
 
 
+def blas_threads() -> list[int]:
+    """Of every BLAS that is loaded."""
+    return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+
 def test_blas_is_held_as_long_as_anyone_needs_it():
     """Runs in several threads of one process overlap: the first that ends must not let BLAS go."""
-
-    def threads() -> list[int]:
-        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
-
-    before = threads()
+    before = blas_threads()
     one, other = Threads([], 1), Threads([], 1)
     one.close()
-    assert set(threads()) <= {1}
+    assert set(blas_threads()) <= {1}
     other.close()
     other.close()  # twice does no harm
-    assert threads() == before
+    assert blas_threads() == before
+
+
+def test_items_that_cannot_be_held_leave_nothing_behind(monkeypatch):
+    """Neither threads nor the limit of BLAS."""
+
+    def no_room(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(threads, "make_shard", no_room)
+    blas, running = blas_threads(), active_count()
+    with pytest.raises(MemoryError):
+        threads.ThreadEngine(Items.from_matrix(np.zeros((5_000, 2, 2), np.float32)), 2)
+    assert (blas_threads(), active_count()) == (blas, running)

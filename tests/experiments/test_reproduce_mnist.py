@@ -10,7 +10,7 @@ from kruskal.experiments import mnist, mnist_size, registry
 from kruskal.experiments.cells import Context
 
 MINE = ("mnist", "mnist-size")
-SHORT = {"n_atoms": (3, 4), "atom_sizes": (4, 3), "pooling": (2,), "epochs": 1, "least_steps": 0}
+SHORT = {"n_atoms": (3, 4), "atom_sizes": (8, 3), "pooling": (2,), "epochs": 1, "least_steps": 0}
 
 
 def small_mnist():

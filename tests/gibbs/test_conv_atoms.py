@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kruskal.gibbs.atoms import AtomNoise
-from kruskal.gibbs.conv_atoms import ConvAtoms, draw_atom_masked, draw_atoms_lags, lag_precision
+from kruskal.gibbs.conv_atoms import ConvAtoms, _fill_toeplitz, draw_atom_masked, draw_atoms_lags
 from kruskal.gibbs.conv_local import Layout
 from kruskal.gibbs.conv_statistics import lag_block_size, lag_reach, lag_statistics, masked_statistics
 from kruskal.gibbs.statistics import sum_in_order
@@ -46,8 +46,9 @@ def test_toeplitz_precision_is_that_of_brute_force(pooling, shape):
     m_x, m_y, channels = world.layout.atom_shape
     for k in range(world.n_atoms):
         q, p = ref.atom_terms(world, k)
-        toeplitz = world.noise_precision * lag_precision(statistics.pairs[k, k], (m_x, m_y))
-        full = np.einsum("ij,cd->icjd", toeplitz, np.eye(channels)).reshape(q.shape)
+        toeplitz = np.zeros((1, m_x * m_y, m_x * m_y))
+        _fill_toeplitz(statistics.pairs[k, k], m_x, m_y, world.noise_precision, toeplitz)
+        full = np.einsum("ij,cd->icjd", toeplitz[0], np.eye(channels)).reshape(q.shape)
         np.testing.assert_allclose(full, q, atol=1e-9)
         linear = world.noise_precision * statistics.correlations[k] + full @ world.atoms[k].ravel()
         np.testing.assert_allclose(linear, p, atol=1e-9)

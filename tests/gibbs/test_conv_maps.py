@@ -7,7 +7,7 @@ import pytest
 
 from kruskal.gibbs.conv_local import Layout, dense_maps, sparse_maps, split_images
 from kruskal.gibbs.conv_maps import draw_maps, lag_table, relocate_codes, relocation_model, tile_rows_for
-from kruskal.gibbs.conv_synthesis import correlate_images, synthesise
+from kruskal.gibbs.conv_synthesis import gather_patches, synthesise
 from kruskal.gibbs.conv_usage import block_kinds
 from kruskal.gibbs.statistics import sum_in_order
 from tests.gibbs import conv_reference as ref
@@ -146,8 +146,12 @@ def test_synthesis_and_correlation_are_adjoint():
     np.testing.assert_allclose(
         made.reshape(2, 7, 6, 3), ref.synthesise(maps, atoms.reshape(1, 4, 3, 2, 3)), atol=1e-12
     )
-    correlated = correlate_images(images, atoms, layout)
-    assert (made * images).sum() == pytest.approx((maps * correlated).sum())
+    correlated = np.empty((2, 4, 25))
+    for n in range(2):
+        patches = np.empty((25, 18))
+        gather_patches(images, n, 0, 5, layout.numbers, patches, 0)
+        correlated[n] = atoms @ patches.T
+    assert (made * images).sum() == pytest.approx((maps.reshape(2, 4, 25) * correlated).sum())
 
 
 def test_table_of_lags():

@@ -194,3 +194,16 @@ def test_labels_are_ignored_and_a_mask_in_their_place_is_refused():
     np.testing.assert_array_equal(model.fit(values, np.arange(len(values)) % 2).mean_, alone)
     with pytest.raises(InputError, match="observed="):
         model.fit(values, values > 0)
+
+
+@pytest.mark.parametrize(
+    "x, sentence",
+    [
+        (None, "X has dtype object, expected real numbers"),
+        (5.0, "X is a single number, expected an array"),
+        ([[1, 2], [3]], "X is not an array: its rows differ in length"),
+    ],
+)
+def test_what_is_no_array_is_said_to_be_none(x, sentence):
+    with pytest.raises(InputError, match=f"^{sentence}"):
+        kruskal.MGPCP(rank=1, sweeps=2).fit(x)

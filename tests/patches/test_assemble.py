@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kruskal.patches import RunningMoments, Slab
+from kruskal.patches import PartialDraw, RunningMoments, Slab
 from kruskal.patches.assemble import OPINION_SHARE
 
 
@@ -99,3 +99,26 @@ def test_variance_is_never_negative():
     for _ in range(10):
         moments = moments.with_draw([Slab(0, np.array([1.0]), np.array([0.1]), np.array([0.1**2]))])
     assert moments.variance()[0] >= 0.0
+
+
+def test_parts_of_a_large_array():
+    """Whoever adds to which part, and in which order: the moments are those of sums over the whole array."""
+    random = np.random.default_rng(4)
+    size = 40_000
+    moments, twin = RunningMoments.zero(size), RunningMoments.zero(size)
+
+    def backwards(function, n_tasks):
+        assert n_tasks == 3
+        for i in reversed(range(n_tasks)):
+            function(i)
+
+    for _ in range(3):
+        slabs = []
+        for first, stop in ((0, 17_000), (15_000, 33_001), (16_384, 32_768), (39_999, size)):
+            weight, total, square = random.gamma(2.0, size=(3, stop - first))
+            slabs.append(Slab(first, weight, total, square))
+        moments = moments.with_draw(slabs, backwards)
+        twin = twin.with_whole(PartialDraw.zero(size).with_slabs(slabs))
+    for name in ("weight", "total", "square", "deviation"):
+        np.testing.assert_array_equal(getattr(moments, name), getattr(twin, name))
+    assert (moments.weight[33_001:39_999] == 0.0).all() and moments.weight[-1] > 0.0

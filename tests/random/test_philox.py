@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-from kruskal.random import Stream, check_seed, generator, key_of
+from kruskal.errors import check_seed
+from kruskal.random import Stream, generator, key_of
 from kruskal.random.normal import fill_logs, fill_normals, normal, normal_quantile
 from kruskal.random.philox import fill_words, philox, uniform_32, uniform_52
 

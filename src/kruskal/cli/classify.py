@@ -16,21 +16,25 @@ from kruskal.cli.classify_options import (
     Model,
     Part,
     Usage,
-    check_outputs,
+    accuracy,
     chosen_layers,
+    described,
     numbers,
     picture_size,
     shapes,
     split,
     tell,
 )
+from kruskal.cli.errors import named_by_options
 from kruskal.cli.options import INPUT, MODEL, OUTPUT, RUN
 
 if TYPE_CHECKING:
     from kruskal.data import LabelledPictures
     from kruskal.estimators.picture_classifier import PictureClassifier
 
-app = typer.Typer(help="Learn classes of pictures, and tell the classes of others.", no_args_is_help=True)
+app = typer.Typer(
+    help="Learn classes of pictures, and tell the classes of others.", invoke_without_command=True
+)
 
 
 Pictures = Annotated[
@@ -41,6 +45,12 @@ Pictures = Annotated[
         help="Folder with one subfolder of pictures per class, npz with X and y, or folder of MNIST's files.",
     ),
 ]
+
+
+@app.callback()
+def _classify(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @app.command("train")
@@ -125,12 +135,16 @@ def train(
     if model is Model.ckfa:
         layers["rank"] = rank
     chosen = chosen_layers(feature_layers, len(layers["n_atoms"]))
-    check_outputs(output, ".npz", figures, pictures)
+
+    from kruskal.cli.checks import check_output
+
+    check_output(output, ".npz", [pictures], figures)
 
     from kruskal.data import labelled_pictures
 
     shape, tint = picture_size(size), None if colour is None else colour.value
-    labelled = labelled_pictures(pictures, size=shape, colour=tint)
+    with named_by_options(pictures):
+        labelled = labelled_pictures(pictures, size=shape, colour=tint)
     used, rest = split(labelled, per_class, seed)
     classifier = _train(labelled, used, layers, chosen, contrast, cost, quiet, threads)
     classifier.save(output)
@@ -138,7 +152,7 @@ def train(
     if figures is not None:
         _draw(classifier, figures)
         written.append(figures)
-    tell(_described(classifier, labelled, used, rest, written), json, quiet)
+    tell(described(classifier, labelled, used, rest, written), json, quiet)
 
 
 @app.command("predict")
@@ -164,7 +178,9 @@ def predict(
     quiet: options.Quiet = False,
 ) -> None:
     """Tell the classes of pictures: a csv file with the name, the class and its decision."""
-    check_outputs(output, ".csv", None, pictures)
+    from kruskal.cli.checks import check_output
+
+    check_output(output, ".csv", [model, pictures])
 
     from kruskal.data.atomic import atomic_path
     from kruskal.data.unlabelled import named_pictures
@@ -184,7 +200,7 @@ def predict(
             writer.writerow([name, predicted[n], f"{decided[n, best[n]]:.6g}"])
     told: dict[str, Any] = {"pictures": len(predicted), "written": [str(output)]}
     if found.labels is not None:
-        told["accuracy"] = sum(a == b for a, b in zip(predicted, found.labels)) / len(predicted)
+        told |= accuracy(predicted, found.labels, classifier.classes_.tolist())
     tell(told, json, quiet)
 
 
@@ -195,7 +211,7 @@ def _train(
     """Call the library with a progress display, which is taken down in any case; SIGTERM is a Ctrl-C."""
     import numpy as np
 
-    from kruskal.cli.errors import interrupted, named_by_options, terminable
+    from kruskal.cli.errors import interrupted, terminable
     from kruskal.engines.progress import choose
     from kruskal.estimators.deep import DeepCFA, DeepCKFA
     from kruskal.estimators.picture_classifier import PictureClassifier
@@ -222,24 +238,3 @@ def _draw(classifier: PictureClassifier, figures: Path) -> None:
     deep = classifier.deep
     atoms_of = [deep.pixel_atoms(number) for number in range(1, len(deep.layers_) + 1)]
     write_layers(figures, atoms_of, [layer.usage_ for layer in deep.layers_])
-
-
-def _described(
-    classifier: PictureClassifier,
-    labelled: LabelledPictures,
-    used: list[int],
-    rest: list[int],
-    written: list[Path],
-) -> dict[str, Any]:
-    """What was learned, and how well it does where it was not."""
-    deep = classifier.deep
-    told: dict[str, Any] = {
-        "pictures": len(used), "classes": len(classifier.classes_), "atoms": deep.n_atoms_,
-        "parameters": deep.n_parameters_, "features": classifier.coef_.shape[1],
-        "written": [str(path) for path in written],
-    }  # fmt: skip
-    if rest:
-        wanted = [labelled.classes[c] for c in labelled.y[rest]]
-        found = classifier.predict(labelled.X[rest]).tolist()
-        told |= {"tested": len(rest), "accuracy": sum(a == b for a, b in zip(found, wanted)) / len(rest)}
-    return told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_format
 from enum import StrEnum
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,6 +15,7 @@ from kruskal.errors import InputError
 
 if TYPE_CHECKING:
     from kruskal.data import LabelledPictures
+    from kruskal.estimators.picture_classifier import PictureClassifier
 
 
 class Model(StrEnum):
@@ -62,26 +64,11 @@ def tell(told: dict[str, Any], json: bool, quiet: bool) -> None:
             typer.echo(f"{name}: {text}")
 
 
-def check_outputs(output: Path, suffix: str, figures: Path | None, source: Path) -> None:
-    """Complain about outputs that cannot be written, or that would overwrite the input."""
-    from kruskal.cli.checks import check_folder, check_new_folder
-
-    if output.suffix.lower() != suffix:
-        raise InputError(f"--output must name a {suffix[1:]} file, not {str(output)!r}.")
-    if output.exists() and source.exists() and output.samefile(source):
-        raise InputError(f"--output {output} would overwrite {source}; give another name.")
-    if output.is_dir():
-        raise InputError(f"--output {output} is a folder.")
-    check_folder(output.absolute().parent, f"--output {output}")
-    if figures is not None:
-        check_new_folder(figures, f"--figures {figures}")
-
-
 def numbers(text: str, option: str) -> list[int]:
     """Whole numbers such as ``50,200``."""
     words = [word.strip() for word in text.split(",")]
-    if not all(word.isdigit() and int(word) > 0 for word in words):
-        raise InputError(f"{option} takes whole numbers such as 50,200, not {text!r}.")
+    if not all(options.is_whole(word) and int(word) > 0 for word in words):
+        raise InputError(f"{option} takes whole numbers such as 50,200, not {shortened(text)}.")
     return [int(word) for word in words]
 
 
@@ -121,3 +108,35 @@ def picture_size(text: str | None) -> tuple[int, int] | None:
     if len(size) > 2:
         raise InputError(f"--size takes one or two numbers such as 28 or 28x28, not {text!r}.")
     return size[0], size[-1]
+
+
+def described(
+    classifier: PictureClassifier,
+    labelled: LabelledPictures,
+    used: list[int],
+    rest: list[int],
+    written: list[Path],
+) -> dict[str, Any]:
+    """What was learned, and how well it does where it was not."""
+    deep = classifier.deep
+    told: dict[str, Any] = {
+        "pictures": len(used), "classes": len(classifier.classes_), "atoms": deep.n_atoms_,
+        "parameters": deep.n_parameters_, "features": classifier.coef_.shape[1],
+        "written": [str(path) for path in written],
+    }  # fmt: skip
+    if rest:
+        wanted = [labelled.classes[c] for c in labelled.y[rest]]
+        found = classifier.predict(labelled.X[rest]).tolist()
+        told |= {"tested": len(rest), **accuracy(found, wanted, classifier.classes_.tolist())}
+    return told
+
+
+def accuracy(predicted: list[str], wanted: list[str], known: list[str]) -> dict[str, Any]:
+    """The share of right answers; a note instead if the model knows none of the classes that are wanted."""
+    if set(wanted).isdisjoint(known):
+        given, learned = (", ".join(sorted(set(names))) for names in (wanted, known))
+        return {
+            "note": f"no accuracy, as none of the classes of the pictures ({shortened(given)}) occurs in "
+            f"the model ({shortened(learned)})"
+        }
+    return {"accuracy": sum(a == b for a, b in zip(predicted, wanted)) / len(wanted)}

@@ -9,7 +9,6 @@ import typer
 
 from kruskal.cli import options
 from kruskal.cli.errors import named_by_options
-from kruskal.errors import InputError
 
 
 def corrupt(
@@ -27,16 +26,12 @@ def corrupt(
     key: options.KeyName = None,
 ) -> None:
     """Remove entries and add noise, for experiments; writes values and observed into one npz."""
-    if output.suffix.lower() != ".npz":
-        raise InputError(f"--output must name an npz file, not {str(output)!r}.")
-    if output.exists() and input_file.exists() and output.samefile(input_file):
-        raise InputError(f"--output {output} would overwrite IN; give another name.")
-
     import numpy as np
 
     from kruskal import data
+    from kruskal.cli.checks import check_output
 
-    data.check_writable(output)
+    check_output(output, ".npz", [input_file])
     with named_by_options(input_file):
         loaded = data.read(input_file, key=key)
     values, declared = loaded.values, loaded.observed

@@ -47,6 +47,7 @@ OPTION_OF = {
     "regions": "--regions",
     "seed": "--seed",
     "setting": "--setting",
+    "size": "--size",
     "source": "IN",
     "sparsity": "--sparsity",
     "start": "--start",
@@ -123,7 +124,9 @@ def name_options(sentence: str, file: str | os.PathLike[str], key: str = "--key"
     """
     first, space, rest = _ARGUMENT.sub(_option, sentence).partition(" ")
     first = os.fspath(file) if first in _ARRAY else OPTION_OF.get(first, first)
-    rest = re.sub(r"\blike (?:source|values)$", lambda _: f"like {os.fspath(file)}", rest)
+    rest = re.sub(
+        r"\b(like|of) (?:source|values)(?=$| is observed)", lambda word: f"{word[1]} {os.fspath(file)}", rest
+    )
     return re.sub(r"\bchoose one by key= from\b", lambda _: f"choose one by {key} from", first + space + rest)
 
 

@@ -1,4 +1,4 @@
-"""The command info: what is in a file, a saved result, a dictionary or a checkpoint folder."""
+"""The command info: what is in a file, a saved result, a dictionary, a model or a checkpoint folder."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 
 from kruskal.cli import options
 from kruskal.cli.errors import named_by_options
+from kruskal.cli.info_models import TRAINING_FILE, describe_model, describe_training
 from kruskal.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def info(
         typer.Argument(
             metavar="FILE",
             show_default=False,
-            help="An array, a result of --save, a dictionary or a checkpoint folder.",
+            help="An array, a result of --save, a dictionary, a model or a checkpoint folder.",
         ),
     ],
     key: options.KeyName = None,
@@ -50,7 +51,8 @@ def describe(file: Path, key: str | None = None) -> dict[str, Any]:
     Parameters
     ----------
     file : Path
-        An array in any format, an npz of ``--save`` or ``kruskal learn``, or a checkpoint folder.
+        An array in any format, an npz of ``--save``, ``kruskal learn`` or ``kruskal classify train``, a deep
+        model, or a checkpoint folder.
     key : str, optional
         Name of the array inside the file.
 
@@ -63,14 +65,16 @@ def describe(file: Path, key: str | None = None) -> dict[str, Any]:
 
     if file.is_dir() and any((file / name).is_file() for name in (JOB_FILE, STATE_FILE)):
         return _describe_checkpoint(file)
+    if (file / TRAINING_FILE).is_file():
+        return describe_training(file)
     if key is None and file.is_file() and file.suffix.lower() == ".npz":
         from kruskal.engines.dictionary import Dictionary, is_dictionary
 
         if is_dictionary(file):
             return describe_dictionary(file, Dictionary.load(file))
-        result = _describe_result(file)
-        if result is not None:
-            return result
+        found = describe_model(file) or _describe_result(file)
+        if found is not None:
+            return found
     return _describe_array(file, key)
 
 
@@ -115,6 +119,8 @@ def _describe_result(file: Path) -> dict[str, Any] | None:
     """Describe an npz of ``--save``; None for any other npz."""
     import numpy as np
 
+    from kruskal.cli.summary import told_settings
+
     try:
         with np.load(file, allow_pickle=False) as archive:
             if not {"mean", "std", "dictionary", "usage", "settings"} <= set(archive.files):
@@ -132,17 +138,17 @@ def _describe_result(file: Path) -> dict[str, Any] | None:
                 "noise_std": float(archive["noise_std"]),
                 "n_items": int(archive["n_items"]),
                 "n_atoms_used": int((usage > 0).sum()),
-                **settings,
+                **told_settings(settings),
             }
-    except (BadZipFile, zlib.error, EOFError, ValueError, KeyError, TypeError, OSError):
+    except (BadZipFile, zlib.error, EOFError, ValueError, KeyError, TypeError, AttributeError, OSError):
         return None  # the reader of arrays says what is wrong with it
 
 
 def describe_dictionary(file: Path, learned: Dictionary) -> dict[str, Any]:
     """Describe a dictionary that was read from, or written to, `file`."""
-    from kruskal.cli.summary import rank_histogram
+    from kruskal.cli.summary import rank_histogram, told_settings
 
-    used = learned.usage > 0
+    used, settings = learned.usage > 0, told_settings(learned.settings)
     return {
         "file": str(file),
         "format": "dictionary of kruskal",
@@ -157,12 +163,13 @@ def describe_dictionary(file: Path, learned: Dictionary) -> dict[str, Any]:
         "offset": learned.scaling.offset,
         "scale": learned.scaling.scale,
         "version": learned.package,
-        **{name: value for name, value in learned.settings.items() if name not in ("rank", "estimator")},
+        **{name: value for name, value in settings.items() if name not in ("rank", "estimator")},
     }
 
 
 def _describe_checkpoint(directory: Path) -> dict[str, Any]:
     from kruskal.cli import job as job_file
+    from kruskal.cli.summary import told_settings
 
     found: dict[str, Any] = {"file": str(directory), "format": "checkpoint of kruskal"}
     if (directory / job_file.JOB_FILE).is_file():
@@ -179,8 +186,9 @@ def _describe_checkpoint(directory: Path) -> dict[str, Any]:
     if state.is_file():
         try:
             header = json_format.loads(state.read_text(encoding="utf-8"))
-            found |= {"sweeps_done": int(header["done"]), **header["settings"]}
-        except (ValueError, KeyError, TypeError):
+            done = "batches_done" if header["settings"].get("online") else "sweeps_done"
+            found |= {done: int(header["done"]), **told_settings(header["settings"])}
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(f"{state} is damaged.") from None
     return found
 

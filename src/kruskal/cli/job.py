@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from kruskal.engines.lock import LOCK_FILE, in_use, locked
 from kruskal.errors import InputError
 
 JOB_FILE = "job.json"
 STATE_FILE = "state.json"
-LOCK_FILE = "lock"
 STATE_ARRAYS = "state-*.npz"
 _RUN_FILES = (
     JOB_FILE,
@@ -176,29 +178,34 @@ def _job_of(told: dict[str, Any], directory: Path) -> Job:
     return Job(**{**told, "settings": settings, "checkpoint": directory})
 
 
-def claim(directory: Path) -> bool:
-    """Make sure that a new run may use a checkpoint folder, and create it.
+@contextmanager
+def claimed(directory: Path | None) -> Iterator[None]:
+    """Hold a checkpoint folder for a new run; nothing to do if there is none.
 
     Parameters
     ----------
-    directory : Path
+    directory : Path, optional
         A folder that does not exist (its parent does), is empty, or holds a finished run, which is removed.
-
-    Returns
-    -------
-    bool
-        Whether the folder was created here.
+        If it was made here and nothing is left in it at the end, it is removed again.
     """
+    if directory is None:
+        yield
+        return
     check_claim(directory)
-    if directory.is_dir():
-        clear(directory, remove_folder=False)
-        return False
-    directory.mkdir()
-    return True
+    created = not directory.is_dir()
+    directory.mkdir(exist_ok=True)
+    try:
+        with locked(directory):
+            check_claim(directory)  # another process may have been faster
+            clear(directory)
+            yield
+    finally:
+        if created and not any(directory.iterdir()):
+            directory.rmdir()
 
 
 def check_claim(directory: Path) -> None:
-    """Do the checks of `claim`, and nothing else."""
+    """Refuse a folder that a new run may not have."""
     if directory.exists() and not directory.is_dir():
         raise InputError(f"--checkpoint {directory} is a file; a folder is needed.")
     if not directory.exists():
@@ -211,11 +218,11 @@ def check_claim(directory: Path) -> None:
         return
     if not os.access(directory, os.W_OK | os.X_OK):
         raise InputError(f"--checkpoint {directory} cannot be written to.")
-    content = {entry.name for entry in directory.iterdir()}
+    if in_use(directory):
+        raise InputError(f"--checkpoint {directory} is in use by another process.")
+    content = {entry.name for entry in directory.iterdir()} - {LOCK_FILE}
     if not content:
         return
-    if LOCK_FILE in content and _in_use(directory):
-        raise InputError(f"--checkpoint {directory} is in use by another process.")
     if JOB_FILE not in content and STATE_FILE not in content:
         raise InputError(f"--checkpoint {directory} holds other files; give a new or an empty folder.")
     if JOB_FILE not in content or not load(directory)[2]:
@@ -225,16 +232,8 @@ def check_claim(directory: Path) -> None:
         )
 
 
-def _in_use(directory: Path) -> bool:
-    from kruskal.engines.checkpoint import in_use  # slow to import, and rarely needed
-
-    return in_use(directory)
-
-
-def clear(directory: Path, remove_folder: bool) -> None:
-    """Remove the files of a run from a checkpoint folder, and the folder too if asked for and empty."""
+def clear(directory: Path) -> None:
+    """Remove the files of a run from a checkpoint folder that this process holds."""
     for pattern in _RUN_FILES:
         for path in directory.glob(pattern):
             path.unlink(missing_ok=True)
-    if remove_folder and not any(directory.iterdir()):
-        directory.rmdir()

@@ -71,13 +71,17 @@ def learn(
     quiet: options.Quiet = False,
 ) -> None:
     """Learn a dictionary from the patches of several files, for 'kruskal inpaint --dictionary'."""
+    options.check_key(mask_key, mask, "--mask-key", "--mask")
     settings = model_options.as_settings(
         setting=setting, model=model, patch=patch, stride=stride, channels=channels, atoms=atoms, rank=rank,
         alpha=alpha, usage_prior=usage_prior, sparsity=sparsity, regions=regions, codes=codes, sweeps=sweeps,
         burn_in=burn_in, annealing=annealing, start=start, seed=seed, threads=threads,
     )  # fmt: skip
     masks = list(mask or [])
-    _check_outputs(output, figures, [*input_files, *masks])
+
+    from kruskal.cli.checks import check_output
+
+    check_output(output, ".npz", [*input_files, *masks], figures)
     if masks and len(masks) != len(input_files):
         raise InputError(
             f"--mask must be given once for every IN: {len(masks)} for {len(input_files)} files; "
@@ -102,21 +106,6 @@ def learn(
         write_dictionary_figures(figures, learned, colour=_colour(read))
         written.append(figures)
     _tell(learned, written, json, quiet)
-
-
-def _check_outputs(output: Path, figures: Path | None, inputs: list[Path]) -> None:
-    """Complain about outputs that cannot be written, or that would overwrite an input."""
-    from kruskal.cli.checks import check_new_folder
-    from kruskal.data import check_writable
-
-    if output.suffix.lower() != ".npz":
-        raise InputError(f"--output must name an npz file, not {str(output)!r}.")
-    for file in inputs:
-        if output.exists() and file.exists() and output.samefile(file):
-            raise InputError(f"--output {output} would overwrite {file}; give another name.")
-    check_writable(output)
-    if figures is not None:
-        check_new_folder(figures, f"--figures {figures}")
 
 
 def _learn(files: list[Path], read: list[Inputs], settings: dict[str, Any], quiet: bool) -> Dictionary:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Annotated
 
 import typer
@@ -104,6 +105,11 @@ Json = Annotated[
 ]
 
 
+def is_whole(word: str) -> bool:
+    """Whether a word is a whole number that an array could count: 1 to 18 digits, no sign."""
+    return re.fullmatch("[0-9]{1,18}", word) is not None
+
+
 def parse_shape(text: str, option: str) -> tuple[int, ...]:
     """Read a shape such as ``8x8x3``.
 
@@ -119,9 +125,12 @@ def parse_shape(text: str, option: str) -> tuple[int, ...]:
     tuple of int
         All of them at least 1.
     """
-    if not re.fullmatch(r"\d+(x\d+)*", text.strip().lower()):
-        raise InputError(f"{option} takes whole numbers joined by x, such as 8x8 or 8x8x3, not {text!r}.")
-    shape = tuple(int(part) for part in text.strip().lower().split("x"))
+    parts = text.strip().lower().split("x")
+    if not all(is_whole(part) for part in parts):
+        raise InputError(
+            f"{option} takes whole numbers joined by x, such as 8x8 or 8x8x3, not {shortened(text)}."
+        )
+    shape = tuple(int(part) for part in parts)
     if min(shape) < 1:
         raise InputError(f"{option} must be at least 1 along every axis, not {text!r}.")
     return shape
@@ -192,9 +201,15 @@ def parse_rank(text: str, option: str = "--rank") -> str | int:
     word = text.strip().lower()
     if word == "auto":
         return word
-    if not re.fullmatch(r"\d+", word) or int(word) < 1:
-        raise InputError(f"{option} takes 'auto' or a whole number of at least 1, not {text!r}.")
+    if not is_whole(word) or int(word) < 1:
+        raise InputError(f"{option} takes 'auto' or a whole number of at least 1, not {shortened(text)}.")
     return int(word)
+
+
+def check_key(key: str | None, file: object, option: str, file_option: str) -> None:
+    """Refuse the name of an array inside a file that is not given."""
+    if key is not None and not file:
+        raise InputError(f"{option} is {key!r} without a file: give {file_option}, or leave {option} out.")
 
 
 def at_least(value: int | None, low: int, option: str) -> int | None:

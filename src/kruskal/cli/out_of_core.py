@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
+from kruskal import __version__
 from kruskal.cli.checks import check_outputs
 from kruskal.cli.errors import named_by_options
 from kruskal.cli.job import Job
@@ -115,6 +116,7 @@ def _summarise(found: LargeRestoration) -> dict[str, Any]:
             **{name: learned.settings.get(name) for name in shown},
             "rank": learned.rank or None,
             "threads": found.threads,
+            "version": __version__,
         }
     )
 

@@ -39,7 +39,11 @@ def restore(
     ],
     mask: Annotated[
         Path | None,
-        typer.Option(metavar="M", help="File with the mask, of the shape of IN.", rich_help_panel=INPUT),
+        typer.Option(
+            metavar="M",
+            help="File with the mask, of the shape of IN or without its last axis (colours).",
+            rich_help_panel=INPUT,
+        ),
     ] = None,
     mask_is: model_options.MaskMeans = options.MaskIs.observed,
     mask_key: model_options.MaskKeyName = None,
@@ -160,6 +164,8 @@ def restore(
     quiet: options.Quiet = False,
 ) -> None:
     """Parse the options of inpaint and denoise and run."""
+    options.check_key(mask_key, mask, "--mask-key", "--mask")
+    options.check_key(reference_key, reference, "--reference-key", "--reference")
     settings = model_options.as_settings(
         setting=setting, model=model, patch=patch, stride=stride, channels=channels, atoms=atoms, rank=rank,
         alpha=alpha, usage_prior=usage_prior, sparsity=sparsity, regions=regions, codes=codes, sweeps=sweeps,

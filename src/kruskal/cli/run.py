@@ -19,6 +19,7 @@ from kruskal.cli.inputs import Inputs, read_inputs
 from kruskal.cli.job import STATE_FILE, Job
 from kruskal.cli.outputs import write_outputs
 from kruskal.cli.summary import as_text, summarise
+from kruskal.engines.lock import locked
 from kruskal.engines.progress import Progress, choose
 from kruskal.errors import InputError
 
@@ -49,14 +50,13 @@ def _run(job: Job) -> None:
         job_file.check_claim(job.checkpoint)
     inputs = read_inputs(job)
     check_result_fits(job, inputs)
-    created = job.checkpoint is not None and job_file.claim(job.checkpoint)
-    with _explained(job):
+    with job_file.claimed(job.checkpoint), _explained(job):
         try:
             if job.checkpoint is not None:
                 job_file.store(job, inputs.digest)
             restoration = _sample(job, lambda progress: _restore(job, inputs, progress))
         except (InputError, MemoryError, OSError) as error:
-            _forget_useless(job, created)
+            _forget_useless(job)
             raise _with_hint(job, error) from None
         summary = _finish(job, inputs, restoration)
     _tell(job, summary)
@@ -65,6 +65,11 @@ def _run(job: Job) -> None:
 def _resume(directory: Path, threads: int | None, json: bool, quiet: bool) -> None:
     """Go on with the run whose checkpoints are in `directory` and finish it as if it had never stopped."""
     job, digest, _ = job_file.load(directory)
+    with locked(directory):
+        _resume_held(job, digest, threads, json, quiet)
+
+
+def _resume_held(job: Job, digest: str, threads: int | None, json: bool, quiet: bool) -> None:
     job = replace(job, json=job.json or json, quiet=job.quiet or quiet)
     if threads is not None:
         job = replace(job, settings={**job.settings, "threads": threads})
@@ -72,7 +77,7 @@ def _resume(directory: Path, threads: int | None, json: bool, quiet: bool) -> No
     inputs = read_inputs(job)
     check_result_fits(job, inputs)
     if inputs.digest != digest:
-        raise InputError(f"{job.input} or its mask changed since the run in {directory} was started.")
+        raise InputError(f"{job.input} or its mask changed since the run in {job.checkpoint} was started.")
     with _explained(job):
         restoration = _sample(job, lambda progress: _go_on(job, inputs, progress))
         summary = _finish(job, inputs, restoration)
@@ -181,15 +186,7 @@ def _how_to_go_on(job: Job) -> str:
     return f"; go on with 'kruskal resume {job.checkpoint}'"
 
 
-def _forget_useless(job: Job, created: bool) -> None:
-    """Remove what a run that failed before its first checkpoint left in the folder.
-
-    Parameters
-    ----------
-    job : Job
-        What failed.
-    created : bool
-        Whether the folder was made for this run.
-    """
+def _forget_useless(job: Job) -> None:
+    """Remove what a run that failed before its first checkpoint left in the folder, which is still held."""
     if job.checkpoint is not None and not any(job.checkpoint.glob(job_file.STATE_ARRAYS)):
-        job_file.clear(job.checkpoint, remove_folder=created)
+        job_file.clear(job.checkpoint)

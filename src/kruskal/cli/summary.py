@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from kruskal.restore import Restoration
 
+_BATCHING = ("batch_size", "batches", "passes")
 _SCORES = ("psnr", "ssim", "rrse", "coverage")
 
 
@@ -53,10 +54,11 @@ def summarise(
         if missing.any():
             for name, noise in (("coverage", restoration.noise_std), ("coverage_std", 0.0)):
                 found[name] = coverage(restoration.mean, restoration.std, noise, reference, where=missing)
+    length = "epochs" if settings.get("online") else "sweeps"
     found |= {
         "noise_std": float(restoration.noise_std),
         "seconds": float(restoration.seconds),
-        "sweeps": len(restoration.trace["noise_std"]) // settings.get("batches", 1),
+        length: len(restoration.trace["noise_std"]) // settings.get("batches", 1),
         "kept": restoration.kept,
         "pilots": list(restoration.pilots),
         "n_items": restoration.n_items,
@@ -68,13 +70,20 @@ def summarise(
     }
     shown = ("setting", "model", "patch_shape", "stride", "sparsity", "usage_prior", "regions", "seed")
     found |= {name: settings.get(name) for name in shown}
-    found["burn_in"] = found["sweeps"] - found["kept"]
+    found["burn_in"] = found[length] - found["kept"]
     if "rank" in restoration.trace:
         found["inferred_rank"] = restoration.rank
-    if settings.get("online"):  # sweeps are epochs then
-        found |= {name: settings[name] for name in ("online", "batch_size", "batches", "passes")}
+    if settings.get("online"):
+        found |= {name: settings[name] for name in ("online", *_BATCHING)}
     found |= {"rank": settings.get("rank") or None, "threads": restoration.threads, "version": __version__}
     return json_ready(found)
+
+
+def told_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as they are told: sweeps of a run that learned online are epochs, others have no batches."""
+    if settings.get("online"):
+        return {"epochs" if name == "sweeps" else name: value for name, value in settings.items()}
+    return {name: value for name, value in settings.items() if name not in _BATCHING}
 
 
 def scores_of(summary: dict[str, Any]) -> dict[str, float | None]:
@@ -141,10 +150,11 @@ def as_text(summary: dict[str, Any]) -> str:
     used = f"{summary['n_atoms_used']} of {summary['n_atoms']} atoms used"
     if summary.get("inferred_rank") is not None:
         used = f"rank {summary['inferred_rank']} of at most {summary['rank']}"
-    sweeps = counted(summary["sweeps"], "sweep")
     if summary.get("online"):
         batches = counted(summary["batches"], "batch", "batches")
-        sweeps = f"{counted(summary['sweeps'], 'epoch')} of {batches} ({summary['online']})"
+        sweeps = f"{counted(summary['epochs'], 'epoch')} of {batches} ({summary['online']})"
+    else:
+        sweeps = counted(summary["sweeps"], "sweep")
     lines = [
         f"{summary['model']}: {sweeps} over {what} in {duration(summary['seconds'])}",
         f"noise {summary['noise_std']:.4g}, {used}",

@@ -47,12 +47,14 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises
     ------
     InputError
-        When the operating system refuses (full disk, missing folder, no permission). Every other exception,
-        KeyboardInterrupt included, passes through after the temporary file is removed.
+        When the operating system refuses (full disk, missing folder, no permission), or the name is taken by
+        a device, a pipe or a socket. Every other exception, KeyboardInterrupt included, passes through after
+        the temporary file is removed.
     """
     final = Path(os.path.realpath(path))
     temporary = temporary_name(final)
     try:
+        _refuse_special(path, final)
         yield temporary
         _flush(temporary)
         _rename(temporary, final)
@@ -61,6 +63,41 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         if isinstance(error, OSError):
             raise InputError(f"cannot write '{path}': {reason(error)}") from error
         raise
+
+
+def check_place(path: Path, *, folder: bool = False) -> None:
+    """Complain unless a file, or a folder such as a zarr store, can be created or replaced there.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The final name.
+    folder : bool
+        Whether a folder is to be written.
+
+    Raises
+    ------
+    InputError
+        One sentence that says what stands in the way.
+    """
+    final = Path(os.path.realpath(path))
+    if not final.parent.is_dir():
+        raise InputError(f"cannot write '{path}': the folder '{path.parent}' does not exist")
+    _refuse_special(path, final)
+    if final.is_dir() and not folder:
+        raise InputError(f"cannot write '{path}': a folder of that name exists")
+    if final.is_file() and folder:
+        raise InputError(
+            f"cannot write '{path}': a file of that name exists, expected a zarr store or nothing"
+        )
+    probe = temporary_name(final)
+    try:  # the only answer that also holds for network disks and for root
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        raise InputError(
+            f"cannot write '{path}': the folder '{path.parent}' does not accept files ({reason(error)})"
+        ) from error
 
 
 def reason(error: BaseException) -> str:
@@ -73,6 +110,14 @@ def reason(error: BaseException) -> str:
         return "only a part could be written, the disk may be full"
     quoted = re.search("error message = '([^']+)'", line)  # how HDF5 reports it
     return quoted.group(1) if quoted else line
+
+
+def _refuse_special(path: str | os.PathLike[str], final: Path) -> None:
+    """Refuse a device, a pipe or a socket: renaming would put a file in its place, which nobody wants."""
+    if final.exists() and not (final.is_file() or final.is_dir()):
+        raise InputError(
+            f"cannot write '{path}': it is a device, a pipe or a socket, expected a file or folder"
+        )
 
 
 def _flush(path: Path) -> None:

@@ -15,7 +15,7 @@ from kruskal.data.files import check_writable
 from kruskal.data.formats import npz
 from kruskal.data.masks import observed_entries
 from kruskal.data.metadata import Metadata
-from kruskal.errors import InputError
+from kruskal.errors import InputError, check_seed
 
 MASK_STREAM, NOISE_STREAM = 0, 1
 
@@ -47,8 +47,8 @@ def corrupt(values: Any, *, keep: float = 1.0, noise: float = 0.0, seed: int = 0
     noise : float
         Standard deviation of the noise in the units of the data. Nothing is clipped or rounded.
     seed : int
-        Not negative. Mask and noise have streams of their own: the mask does not depend on `noise`, the noise
-        does not depend on `keep`, and what is kept with a smaller `keep` is kept with a larger one.
+        From 0 to 2**64 - 1. Mask and noise have streams of their own: the mask does not depend on `noise`,
+        the noise does not depend on `keep`, and what is kept with a smaller `keep` is kept with a larger one.
 
     Returns
     -------
@@ -59,8 +59,7 @@ def corrupt(values: Any, *, keep: float = 1.0, noise: float = 0.0, seed: int = 0
         raise InputError(f"keep is {keep}, expected a probability above 0 and at most 1")
     if not 0 <= _number(noise, "noise") < math.inf:
         raise InputError(f"noise is {noise}, expected a standard deviation of at least 0")
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed is {seed!r}, expected an integer of at least 0")
+    check_seed(seed)
     observed = observed_entries(values)
     damaged = real_array(values, "values").astype(np.float64)
     observed &= _stream(seed, MASK_STREAM).random(damaged.shape) < keep

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, overload
@@ -29,7 +28,6 @@ class Mnist(NamedTuple):
 
 
 BACKGROUND_CLASS = "BACKGROUND_Google"
-CALTECH_CLASSES, CALTECH_PICTURES = 101, 8677
 
 
 def locate(name: str) -> Path:
@@ -96,29 +94,6 @@ def load(name: str) -> Any:
         original = read(locate("castle")).values
         return Loaded(loaded.values, loaded.values == original, loaded.metadata)
     return loaded
-
-
-def verify(name: str) -> None:
-    """Raise InputError unless every file of a data set has the SHA-256 of the one used for our results.
-
-    Caltech 101 comes in several sizes; its number of classes and pictures is checked instead.
-    """
-    path = locate(name)
-    if name == "caltech101":
-        pictures = _pictures(path)
-        classes = len({label for _, label in pictures})
-        if (classes, len(pictures)) != (CALTECH_CLASSES, CALTECH_PICTURES):
-            raise InputError(
-                f"data set 'caltech101' in '{path}' has {len(pictures)} pictures in {classes} classes, "
-                f"expected {CALTECH_PICTURES} in {CALTECH_CLASSES}"
-            )
-    folder = _data_folder()
-    for file, expected in DATASETS[name].files.items():
-        assert folder is not None  # locate() has found the files
-        with open(folder / file, "rb") as stream:
-            found = hashlib.file_digest(stream, "sha256").hexdigest()
-        if found != expected:
-            raise InputError(f"data set '{name}': '{folder / file}' has SHA-256 {found}, expected {expected}")
 
 
 def _dataset(name: str) -> Dataset:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.data.arrays import cast, default_dtype, number_dtype, real_array
-from kruskal.data.atomic import atomic_path, full_suffix, reason, temporary_name
+from kruskal.data.atomic import atomic_path, check_place, full_suffix, reason
 from kruskal.data.formats import hdf5, matlab, nifti, npy, npz, pictures, tiff, zarr_store
 from kruskal.data.formats.base import Format
 from kruskal.data.metadata import Loaded, Metadata
@@ -46,9 +46,11 @@ def read(path: PathLike, *, key: str | None = None) -> Loaded:
         array of real numbers.
     """
     source = _as_path(path)
-    suffix, chosen = _format_of(source, "read")
     if not source.exists():
         raise InputError(f"cannot read '{path}': no such file")
+    if source.is_dir() and full_suffix(source).lower() not in BY_SUFFIX:
+        raise InputError(f"cannot read '{path}': it is a folder, expected a file or a .zarr store")
+    suffix, chosen = _format_of(source, "read")
     if source.is_dir() and chosen is not zarr_store:
         raise InputError(f"cannot read '{path}': it is a folder, expected a {suffix} file")
     if not source.is_dir() and chosen is zarr_store:
@@ -108,7 +110,7 @@ def write(path: PathLike, values: Any, *, like: Metadata | None = None, dtype: A
         values = np.ma.filled(values.astype(np.result_type(values.dtype, np.float32)), np.nan)
     array = real_array(values, "values")
     wanted = _wanted_dtype(array, like, dtype)
-    _check_place(target, chosen)
+    check_place(target, folder=chosen is zarr_store)
     if chosen is pictures and wanted not in (np.uint8, np.uint16):
         pictures.stored_dtype(target, array.shape, np.dtype(np.uint8))
         wanted = pictures.dtype_by_range(target, array)
@@ -141,7 +143,7 @@ def check_writable(path: PathLike, shape: tuple[int, ...] | None = None, dtype: 
     """
     target = _as_path(path)
     _, chosen = _format_of(target, "write")
-    _check_place(target, chosen)
+    check_place(target, folder=chosen is zarr_store)
     wanted = np.dtype(np.uint8) if dtype is None else number_dtype(dtype, "dtype")
     if shape is not None:
         chosen.stored_dtype(target, tuple(shape), wanted)
@@ -169,24 +171,3 @@ def _format_of(path: Path, verb: str) -> tuple[str, Format]:
         given = f"the suffix '{suffix}' is unknown" if suffix else "the name has no suffix"
         raise InputError(f"cannot {verb} '{path}': {given}, expected one of {', '.join(sorted(BY_SUFFIX))}")
     return suffix, chosen
-
-
-def _check_place(target: Path, chosen: Format) -> None:
-    """Complain unless `target` can be created or replaced."""
-    final = Path(os.path.realpath(target))
-    if not final.parent.is_dir():
-        raise InputError(f"cannot write '{target}': the folder '{target.parent}' does not exist")
-    if final.is_dir() and chosen is not zarr_store:
-        raise InputError(f"cannot write '{target}': a folder of that name exists")
-    if final.exists() and not final.is_dir() and chosen is zarr_store:
-        raise InputError(
-            f"cannot write '{target}': a file of that name exists, expected a zarr store or nothing"
-        )
-    probe = temporary_name(final)
-    try:  # the only answer that also holds for network disks and for root
-        probe.touch(exist_ok=False)
-        probe.unlink()
-    except OSError as error:
-        raise InputError(
-            f"cannot write '{target}': the folder '{target.parent}' does not accept files ({reason(error)})"
-        ) from error

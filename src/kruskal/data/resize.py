@@ -8,13 +8,16 @@ import numpy as np
 
 from kruskal.errors import InputError, whole_number
 
+LONGEST = 2**14
+"""Rows or columns, at most: one such picture takes a gigabyte as it is."""
+
 
 def check_size(size: Any) -> tuple[int, int]:
     """(rows, columns) from a whole number or a pair of them."""
     pair = (size, size) if np.ndim(size) == 0 else tuple(size)
     if len(pair) != 2:
         raise InputError(f"size must be a whole number or (rows, columns), not {size!r}")
-    return whole_number("size", pair[0], 1), whole_number("size", pair[1], 1)
+    return whole_number("size", pair[0], 1, LONGEST), whole_number("size", pair[1], 1, LONGEST)
 
 
 def resize(picture: np.ndarray, size: int | tuple[int, int]) -> np.ndarray:

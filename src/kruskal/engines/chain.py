@@ -113,7 +113,7 @@ class Chain:
             state, report = self.model.sweep(before.state, self.engine, self.seed, before.done + 1)
             moments, usage = before.moments, before.usage
             if keep:
-                moments = moments.with_draw(self.model.expect(state, self.engine))
+                moments = moments.with_draw(self.model.expect(state, self.engine), self.engine.share)
                 usage = usage + report.counts
             after = before._replace(
                 done=before.done + 1, state=state, codes=self.engine.codes(), moments=moments,

@@ -4,7 +4,7 @@
     dictionary.npz      the dictionary that the run starts from, if it does
     state.json          header: format version, settings, sweeps made, name of the state file
     state-<sweep>.npz   global state, sparse codes, moments, trace
-    lock                there while a process works on the run
+    lock                there while a process works on the run (`kruskal.engines.lock`)
 
 Files are written aside and renamed; the header is renamed last, so it always points to a whole state. Nothing
 is pickled.
@@ -13,9 +13,6 @@ is pickled.
 import json
 import os
 import re
-import signal
-import threading
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,13 +23,14 @@ import numpy as np
 from kruskal.data import atomic_path
 from kruskal.engines.chain import TRACED, Progressed
 from kruskal.engines.dictionary import Dictionary
+from kruskal.engines.lock import locked
 from kruskal.engines.online import AnyChain
-from kruskal.errors import InputError
+from kruskal.errors import DAMAGE, InputError
 from kruskal.gibbs.local import Codes
 from kruskal.patches import PartialDraw, RunningMoments
 
 FORMAT = 2
-_HEADER, _INPUT, _DICTIONARY, _LOCK = "state.json", "input.npz", "dictionary.npz", "lock"
+_HEADER, _INPUT, _DICTIONARY = "state.json", "input.npz", "dictionary.npz"
 _OURS = re.compile(r"input\.npz|dictionary\.npz|job\.json|lock|state-\d{6}\.npz|\.kruskal-.*")
 _MOMENTS = ("weight", "total", "square", "deviation")
 _PARTIAL = ("weight", "total", "square")
@@ -83,57 +81,6 @@ def _refuse_used(directory: Path) -> None:
             f"checkpoint folder {directory} already holds a run: "
             f"go on with 'kruskal resume {directory}', or give another folder"
         )
-
-
-@contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Hold the folder: a second process gets an InputError. What killed runs left aside is removed."""
-    try:
-        import fcntl
-    except ImportError:  # not on this operating system: two processes must be kept apart by hand
-        yield
-        return
-    path = directory / _LOCK
-    try:
-        opened = path.open("w")
-    except OSError as error:
-        raise InputError(f"checkpoint folder {directory} cannot be written to: {error.strerror}") from error
-    with opened as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(file.fileno()).st_ino != path.stat().st_ino:
-                raise FileNotFoundError  # its holder removed it, and another process made a new one
-        except OSError as error:
-            raise InputError(f"checkpoint folder {directory} is in use by another process") from error
-        for left_over in directory.glob(".kruskal-*"):
-            left_over.unlink(missing_ok=True)
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
-
-
-def in_use(directory: Path) -> bool:
-    """Whether another process holds the folder."""
-    try:
-        with locked(directory):
-            return False
-    except InputError:
-        return True
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Let no further Ctrl-C or SIGTERM come between, once one has come and the state is being saved."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: not set by Python
 
 
 def save(directory: Path, chain: AnyChain, settings: dict[str, Any], ended: bool) -> None:
@@ -222,7 +169,7 @@ def _readable(directory: Path) -> Iterator[None]:
         raise
     except KeyError as error:
         raise InputError(f"checkpoint folder {directory} cannot be read: {error} is missing") from error
-    except (OSError, ValueError, TypeError, AttributeError, IndexError, zipfile.BadZipFile) as error:
+    except DAMAGE as error:
         raise InputError(f"checkpoint folder {directory} cannot be read: {error}") from error
 
 

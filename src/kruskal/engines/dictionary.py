@@ -11,8 +11,6 @@ It is an npz file without any pickle, written aside and renamed:
 """
 
 import json
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +20,12 @@ from scipy.special import expit, logit
 
 from kruskal import __version__
 from kruskal.data import Scaling, atomic_path
-from kruskal.errors import InputError, path_of
+from kruskal.errors import DAMAGE, InputError, path_of
 from kruskal.models import FIRST_NOISE_PRECISION, Global
 
 FORMAT = "kruskal dictionary"
 VERSION = 1
 _SCALARS = ("alpha", "concentration", "code_precision", "noise_precision")
-_DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, IndexError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,7 +130,7 @@ class Dictionary:
             result._check()
         except InputError:
             raise
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise InputError(f"dictionary file {path} is damaged: {_reason(error)}") from error
         return result
 
@@ -185,7 +182,7 @@ def is_dictionary(path: str | Path) -> bool:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return "format" in archive.files and str(archive["format"]) == FORMAT
-    except (*_DAMAGE, AttributeError):
+    except DAMAGE:
         return False
 
 
@@ -208,7 +205,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
             return {name: archive[name] for name in archive.files}
     except PermissionError as error:
         raise InputError(f"dictionary file {path} cannot be read: {_reason(error)}") from error
-    except _DAMAGE as error:
+    except DAMAGE as error:
         with path.open("rb") as file:
             if file.read(2) != b"PK":  # not even the beginning of an npz file
                 return {}

@@ -10,9 +10,11 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol, TextIO
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from kruskal.engines.progress_words import describe, duration
+from kruskal.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -144,7 +146,11 @@ class LogLines:
 
     def _line(self, text: str) -> None:
         # looked up late: standard error may have been replaced since the object was made
-        print(f"kruskal: {text}", file=self._stream or sys.stderr, flush=True)
+        stream = self._stream or sys.stderr
+        if stream is not None:
+            # a full disk or a reader that went away must not cost the run
+            with suppress(OSError, ValueError):
+                print(f"kruskal: {text}", file=stream, flush=True)
 
 
 class Bar:
@@ -210,6 +216,18 @@ class Bar:
         self._pace = None
 
 
+def check_progress(progress: Any) -> Progress:
+    """What listens to a run, silence for None; an InputError for what has not the methods of `Progress`."""
+    if progress is None:
+        return Silent()
+    if not all(callable(getattr(progress, name, None)) for name in ("start", "note", "update", "stop")):
+        raise InputError(
+            f"progress must be None or have the methods start, note, update and stop, not be {progress!r}"
+        )
+    listener: Progress = progress
+    return listener
+
+
 def choose(quiet: bool = False) -> Progress:
     """Pick silence, a bar (standard error is a terminal) or log lines (it is not).
 
@@ -222,7 +240,7 @@ def choose(quiet: bool = False) -> Progress:
     -------
     Progress
     """
-    if quiet:
+    if quiet or sys.stderr is None:
         return Silent()
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         return Bar()

@@ -44,8 +44,7 @@ def learn_batch(
     if learned is None:
         learned = Learned.beginning(model.start(start, items, seed))
     state, memory, sweeps, trace = learned
-    with ThreadEngine(items, threads) as engine:
-        engine.hold(items, len(state.log_odds))
+    with ThreadEngine(items, threads, len(state.log_odds)) as engine:
         after = learn_from(model, state, memory, engine, seed, sweeps + 1, passes, forgetting)
     assert isinstance(after.memory, Filtered)
     trace = traced(trace, model, after.state, after.report)
@@ -78,12 +77,11 @@ def expect_batch(
         noise_precision=FIRST_NOISE_PRECISION,
     )
     moments, trace = RunningMoments.zero(items.size), np.zeros((0, len(TRACED)))
-    with ThreadEngine(items, threads) as engine:
-        engine.hold(items, n_regions + 1)
+    with ThreadEngine(items, threads, n_regions + 1) as engine:
         for turn in range(sweeps):
             number = learned.sweeps + place * sweeps + turn + 1
             state, report = model.sweep(state, engine, seed, number, rest)
             trace = traced(trace, model, state, report)
             if turn >= burn_in:
-                moments = moments.with_draw(model.expect(state, engine))
+                moments = moments.with_draw(model.expect(state, engine), engine.share)
     return Expected(moments, trace)

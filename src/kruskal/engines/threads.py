@@ -13,7 +13,7 @@ import numpy as np
 from kruskal.engines.tasks import blas_on_one_thread
 from kruskal.errors import whole_number
 from kruskal.gibbs.conv_local import ImageShard, split_images
-from kruskal.gibbs.local import Codes, Shard, shards_per_sum, split, split_codes
+from kruskal.gibbs.local import Codes, Shard, make_shard, shard_bounds, shards_per_sum, split_codes
 from kruskal.gibbs.stack import Part, as_stack, cut_stack, mean_square
 from kruskal.models.protocol import Team
 from kruskal.patches import Items
@@ -47,7 +47,7 @@ class Threads(Generic[S]):
 
     def map(self, function: Callable[[S], T]) -> list[T]:
         """``function`` of every shard, in the order of the shards."""
-        return self._share(lambda i: function(self.shards[i]), self.n_shards)
+        return self.share(lambda i: function(self.shards[i]), self.n_shards)
 
     def total(self, visit: Callable[[S, T | None], T], add: Callable[[T, T], T]) -> T:
         """The sum over all shards of what ``visit(shard, None)`` finds, added in pairs by the threads.
@@ -78,7 +78,7 @@ class Threads(Generic[S]):
                 place, level, n_places = place // 2, level + 1, (n_places + 1) // 2
             return [result]
 
-        (result,) = (part for found in self._share(visit_row, len(rows)) for part in found)
+        (result,) = (part for found in self.share(visit_row, len(rows)) for part in found)
         return result
 
     def fold(self, function: Callable[[S, int], None], n_parts: int) -> None:
@@ -88,7 +88,7 @@ class Threads(Generic[S]):
             for shard in self.shards:
                 function(shard, part)
 
-        self._share(one_part, n_parts)
+        self.share(one_part, n_parts)
 
     def together(self, gather: Callable[[Sequence[S]], Team]) -> None:
         """Let all threads be a team that works on all shards."""
@@ -100,9 +100,7 @@ class Threads(Generic[S]):
             team.lead()
         finally:
             team.dismiss()
-        for follower in followers:
-            if not follower.cancel():  # unless it did not even begin
-                follower.result()
+        _await(followers)
 
     def beside(self, function: Callable[[], T]) -> Callable[[], T]:
         """Let one thread work on ``function`` while the others begin the next `map`; with one, at once."""
@@ -111,7 +109,7 @@ class Threads(Generic[S]):
             return lambda: result
         return self._pool.submit(function).result
 
-    def _share(self, function: Callable[[int], T], n_tasks: int) -> list[T]:
+    def share(self, function: Callable[[int], T], n_tasks: int) -> list[T]:
         """``function`` of 0 .. n_tasks - 1, shared out among the threads."""
         if self._pool is None or n_tasks == 1:
             return [function(i) for i in range(n_tasks)]
@@ -129,16 +127,16 @@ class Threads(Generic[S]):
 
         helpers = [self._pool.submit(work) for _ in range(min(self.threads, n_tasks) - 1)]
         work()
-        for helper in helpers:
-            helper.result()
+        _await(helpers)
         return [results[i] for i in range(n_tasks)]
 
     def drain(self) -> None:
         """Wait until no thread works on a shard any more, after `map` was interrupted."""
         self._waiting.clear()
         if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = ThreadPoolExecutor(self.threads - 1)
+            # in this order: whatever comes in between, there is a pool to go on with
+            old, self._pool = self._pool, ThreadPoolExecutor(self.threads - 1)
+            old.shutdown()
 
     def close(self) -> None:
         """Stop the threads and give BLAS its own back."""
@@ -154,19 +152,31 @@ class Threads(Generic[S]):
         self.close()
 
 
+def _await(helpers: list[Future[None]]) -> None:
+    """Wait for those who help, now that there is nothing left to begin with."""
+    for helper in helpers:
+        if not helper.cancel():  # unless it has not even begun
+            helper.result()
+
+
 class ThreadEngine(Threads[Shard]):
     """Items with sparse codes, in shards."""
 
-    def __init__(self, items: Items, threads: int | None = None) -> None:
+    def __init__(self, items: Items, threads: int | None = None, n_regions: int | None = None) -> None:
         super().__init__([], threads)
-        self.hold(items, items.n_regions)
+        try:
+            self.hold(items, items.n_regions if n_regions is None else n_regions)
+        except BaseException:
+            self.close()
+            raise
 
     def hold(self, items: Items, n_regions: int, address: int = 0, codes: Codes | None = None) -> None:
         """Put other items, of an array with ``n_regions`` regions, in the place of those that are held.
 
         ``address`` is what random numbers know the first of them by. Without ``codes`` no atom is used.
         """
-        self.shards = split(items, address)
+        bounds = shard_bounds(items.n_items)
+        self.shards = self.share(lambda i: make_shard(items, *bounds[i], address), len(bounds))
         self.n_shards = len(self.shards)
         self.n_items = items.n_items
         self.n_observed = sum(shard.n_observed for shard in self.shards)

@@ -11,7 +11,6 @@ digest says whether they are the same. Nothing is pickled.
 import hashlib
 import json
 import re
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.data import atomic_path
-from kruskal.errors import InputError
+from kruskal.errors import DAMAGE, InputError
 
 FORMAT = 1
 _HEADER = "training.json"
@@ -62,8 +61,11 @@ def save(directory: Path, digest: str, done: int, arrays: Mapping[str, np.ndarra
             old.unlink(missing_ok=True)
 
 
-def load(directory: Path, digest: str) -> dict[str, np.ndarray] | None:
-    """The saved arrays, with ``done`` among them, or None when nothing was saved yet."""
+def load(directory: Path, digest: str, like: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
+    """The saved arrays, with ``done`` among them, or None when nothing was saved yet.
+
+    They must be ``like`` those of a fit that begins, but for the length of the trace.
+    """
     if not (directory / _HEADER).is_file():
         return None
     try:
@@ -77,8 +79,12 @@ def load(directory: Path, digest: str) -> dict[str, np.ndarray] | None:
                 f"checkpoint folder {directory} holds a fit of other data or settings: give another folder"
             )
         with np.load(directory / header["state"], allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files} | {"done": np.int64(header["done"])}
+            arrays = {name: archive[name] for name in archive.files}
+        for name, array in like.items():
+            if arrays[name].shape[name == "trace" :] != array.shape[name == "trace" :]:
+                raise ValueError(f"{name} has shape {arrays[name].shape} instead of {array.shape}")
+        return arrays | {"done": np.int64(header["done"])}
     except InputError:
         raise
-    except (OSError, KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
+    except DAMAGE as error:
         raise InputError(f"checkpoint folder {directory} cannot be read: {error}") from error

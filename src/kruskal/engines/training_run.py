@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kruskal.engines import training_files
-from kruskal.engines.checkpoint import locked, undisturbed
+from kruskal.engines.lock import locked, undisturbed
 from kruskal.engines.progress import Progress
 from kruskal.engines.training import TRACED
 from kruskal.errors import InputError
@@ -59,7 +59,7 @@ def train(steps: Steps, total: int, keeping: Keeping, progress: Progress) -> Non
         if directory is not None:
             training_files.open_folder(directory)
             stack.enter_context(locked(directory))
-            saved = training_files.load(directory, keeping.digest)
+            saved = training_files.load(directory, keeping.digest, steps.now.arrays())
             if saved is not None:
                 steps.go_on_from(saved)
         progress.start(total, steps.now.done, "step")

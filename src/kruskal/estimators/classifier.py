@@ -1,6 +1,5 @@
 """What classifiers share: scores, tags, and which features and labels can be used."""
 
-import math
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -108,17 +107,6 @@ def label_array(y: Any, name: str = "y") -> np.ndarray:
         return np.asarray(y)
     except ValueError as error:
         raise InputError(f"{name} has lists of different lengths in the place of labels") from error
-
-
-def positive_number(name: str, value: Any) -> float:
-    """``value`` as a finite float above 0, or an InputError that names the argument."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if isinstance(value, bool) or not 0.0 < number < math.inf:
-        raise InputError(f"{name} must be a number above 0, not {value!r}")
-    return number
 
 
 def _real_matrix(X: Any) -> np.ndarray:

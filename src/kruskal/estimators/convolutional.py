@@ -17,15 +17,16 @@ import numpy as np
 from kruskal.data.arrays import real_array, refuse_infinite
 from kruskal.engines.progress import Progress
 from kruskal.engines.threads import ImageThreads
-from kruskal.errors import InputError, whole_number
-from kruskal.estimators.image_batches import Moments, Reconstruction, image_batch, positive_number
+from kruskal.errors import InputError, flag, whole_number
+from kruskal.estimators.image_batches import Moments, Reconstruction, image_batch
 from kruskal.estimators.image_learning import ImageLearner, Model
 from kruskal.estimators.image_options import ImageOptions, image_options
+from kruskal.estimators.items import check_share
 from kruskal.estimators.scikit import refuse_mask, refuse_masked, unchanged_on_failure
 from kruskal.gibbs.conv_local import dense_maps, sparse_maps
 from kruskal.models import CFA as GaussianModel
 from kruskal.models import CKFA as KruskalModel
-from kruskal.tensor import maximal_rank
+from kruskal.tensor import refuse_impossible_rank
 
 
 class CFA(ImageLearner):
@@ -36,7 +37,7 @@ class CFA(ImageLearner):
     Parameters
     ----------
     n_atoms : number of atoms K
-    atom_size : (m_x, m_y)
+    atom_size : (m_x, m_y), or one number for both
     pooling : (p_x, p_y): at most one non-zero in each such block of a map; None: no such restriction
     nonnegative : whether the maps have no negative values
     sweeps : number of Gibbs sweeps of `fit`;  burn_in : of these, left out of averages (default: half)
@@ -81,15 +82,14 @@ class CFA(ImageLearner):
         self.seed = seed
         self.threads = threads
         self.progress = progress
-        self._options()  # refuses what cannot be used
 
     def fit(self, X: Any, y: Any = None, observed: Any = None) -> Self:
         """Learn the atoms from images (N, M_x, M_y[, C]); ``observed`` has their shape, True is observed.
 
         ``y`` is ignored.
         """
-        images, seen, _ = image_batch(X, observed)
-        refuse_mask(y, np.asarray(X))
+        images, seen, shape = image_batch(X, observed)
+        refuse_mask(y, shape)
         with unchanged_on_failure(self):
             for _ in self._sweep(images, seen):
                 pass
@@ -108,24 +108,24 @@ class CFA(ImageLearner):
     def partial_fit(self, X: Any, y: Any = None, *, passes: int = 6, memory: float = 1.0) -> Self:
         """Learn from one more batch of complete images, without those of former batches at hand; no ``y``.
 
-        Their maps are remembered as sums, multiplied by ``memory`` (0 to 1; below 1 the past is forgotten) at
-        each new batch. This is a surrogate for `fit`, which draws all maps again in every sweep. The first
-        batch chooses the units and the start; ``passes`` sweeps are made over every batch.
+        Their maps are remembered as sums, multiplied by ``memory`` (0 to 1; below 1 the past fades, 0 forgets
+        it) at each new batch. This is a surrogate for `fit`, which draws all maps again in every sweep. The
+        first batch chooses the units and the start; ``passes`` sweeps are made over every batch.
         """
-        refuse_mask(y, np.asarray(X), "there is no mask, images must be complete")
         if self.usage == "by_image":
             raise InputError(
                 "usage is by_image, which partial_fit cannot learn, as it keeps sums over images only: "
                 "call fit with all images, or use usage='shared'"
             )
-        images, seen, _ = image_batch(X, None) if not self.__sklearn_is_fitted__() else self._checked(X, None)
+        batch = self._checked(X, None) if self.__sklearn_is_fitted__() else image_batch(X, None)
+        images, seen, shape = batch
+        refuse_mask(y, shape, "there is no mask, images must be complete")
         if not seen.all():
             raise InputError("X has missing entries, which partial_fit cannot use: call fit with all images")
         whole_number("passes", passes, 1)
-        if positive_number("memory", memory) > 1.0:
-            raise InputError(f"memory must be above 0 and at most 1, not {memory!r}")
+        factor = check_share("memory", memory)
         with unchanged_on_failure(self):
-            self._learn_batch(images, seen, passes, float(memory))
+            self._learn_batch(images, seen, passes, factor)
         return self
 
     def transform(
@@ -138,6 +138,7 @@ class CFA(ImageLearner):
         (N, K, map rows, map columns) float32, or with ``sparse`` a SciPy CSR matrix (N, K rows columns)
         """
         images, seen, _ = self._checked(X, observed)
+        sparse = flag("sparse", sparse)
         shape = (self.model_.n_atoms, *self.model_.layout.map_shape)
         total: Any = 0.0
         for engine in self._infer(images, seen, sweeps, burn_in):
@@ -213,10 +214,5 @@ class CKFA(CFA):
         )  # fmt: skip
 
     def _model(self, options: ImageOptions, image_shape: tuple[int, int, int], **common: Any) -> Model:
-        shape = (*options.atom_size, image_shape[2])
-        if options.rank > maximal_rank(shape):
-            raise InputError(
-                f"rank {options.rank} is not possible: no tensor of shape {'x'.join(map(str, shape))} "
-                f"has a rank above {maximal_rank(shape)}"
-            )
+        refuse_impossible_rank(options.rank, (*options.atom_size, image_shape[2]))
         return KruskalModel(image_shape=image_shape, rank=options.rank, **common)

@@ -16,9 +16,9 @@ from typing import Any, Self
 import numpy as np
 
 from kruskal.data import refuse_constant, refuse_tiny
-from kruskal.engines.progress import Progress
+from kruskal.engines.progress import Progress, check_progress
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, check_seed, one_of, whole_number
 from kruskal.estimators.convolutional import CFA
 from kruskal.estimators.deep_layers import (
     FEATURES,
@@ -33,10 +33,10 @@ from kruskal.estimators.deep_layers import (
     map_shape,
     root_mean_square,
 )
-from kruskal.estimators.items import refuse_far_out
+from kruskal.estimators.items import check_below_one, refuse_far_out
 from kruskal.estimators.scikit import ScikitEstimator, refuse_mask
 from kruskal.gibbs.conv_features import project
-from kruskal.random import Stream, check_seed, generator
+from kruskal.random import Stream, generator
 
 
 class DeepCFA(ScikitEstimator):
@@ -47,7 +47,7 @@ class DeepCFA(ScikitEstimator):
     Parameters
     ----------
     n_atoms : number of atoms of every layer before little-used ones are dropped
-    atom_sizes : (m_x, m_y) of every layer
+    atom_sizes : (m_x, m_y) of every layer, or one number for both
     pooling : (p_x, p_y) after every layer, or after all but the last: the entry of largest size of each block
         goes on, with its sign; while a layer is learned a block has at most one non-zero
     sweeps : Gibbs sweeps in which a layer is learned
@@ -98,7 +98,7 @@ class DeepCFA(ScikitEstimator):
         """Learn all layers from complete images (N, M_x, M_y) or (N, M_x, M_y, C); ``y`` is ignored."""
         layers = self._check()
         images = complete_images(X)
-        refuse_mask(y, np.asarray(X), "there is no mask, images must be complete")
+        refuse_mask(y, np.shape(X), "there is no mask, images must be complete")
         image_shapes(images.shape[1:], layers)
         name = "X"
         if self.n_training is not None and self.n_training < len(images):
@@ -155,11 +155,14 @@ class DeepCFA(ScikitEstimator):
         save_deep(path, self)
 
     @classmethod
-    def load(cls, path: str | Path) -> "DeepCFA":
-        """Read a file of `save`; of a DeepCFA or a DeepCKFA, whichever it holds."""
+    def load(cls, path: str | Path) -> Self:
+        """Read a file of `save`, of a model of this class."""
         from kruskal.estimators.deep_file import load_deep
 
-        return load_deep(path)
+        model = load_deep(path)
+        if type(model) is not cls:
+            raise InputError(f"{path} holds a {type(model).__name__}, which {cls.__name__} cannot use")
+        return model
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` was called."""
@@ -168,10 +171,9 @@ class DeepCFA(ScikitEstimator):
     def _check(self) -> list[LayerOptions]:
         check_seed(self.seed)
         check_threads(self.threads)
-        if self.features not in FEATURES:
-            raise InputError(f"features must be one of {', '.join(FEATURES)}, not {self.features!r}")
-        if not (isinstance(self.prune, int | float) and 0.0 <= self.prune < 1.0):
-            raise InputError(f"prune must be a number from 0 to below 1, not {self.prune!r}")
+        check_progress(self.progress)
+        one_of("features", self.features, FEATURES)
+        check_below_one("prune", self.prune)
         if self.n_training is not None:
             whole_number("n_training", self.n_training, 1)
         check_map_sweeps(self.map_sweeps)

@@ -8,8 +8,6 @@ layer1_usage, _noise_std, _offset, _scale      what else a layer has learned
 """
 
 import json
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ import numpy as np
 from kruskal.data import Scaling, atomic_path
 from kruskal.data.atomic import reason
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError, path_of
+from kruskal.errors import DAMAGE, InputError, path_of
 from kruskal.estimators.convolutional import CFA
 from kruskal.estimators.deep import DeepCFA, DeepCKFA
 from kruskal.estimators.deep_layers import one_layer
@@ -28,7 +26,6 @@ from kruskal.models import ConvGlobal
 FORMAT = "kruskal deep model"
 VERSION = 1
 MODELS = {"DeepCFA": DeepCFA, "DeepCKFA": DeepCKFA}
-DAMAGE = (OSError, ValueError, KeyError, TypeError, EOFError, IndexError, zipfile.BadZipFile, zlib.error)
 _SCALARS = ("alpha", "code_precision", "noise_precision", "concentration")
 _KEPT = tuple(name for name in ConvGlobal._fields if name != "image_log_odds")
 _NOT_KEPT = ("progress", "threads")
@@ -61,7 +58,7 @@ def deep_arrays(model: DeepCFA) -> dict[str, Any]:
 
 
 def model_from_arrays(arrays: dict[str, np.ndarray], threads: int | None = None) -> DeepCFA:
-    """The model of `deep_arrays`; one of `DAMAGE` if its parts do not fit together."""
+    """The model of `deep_arrays`; one of `kruskal.errors.DAMAGE` if its parts do not fit together."""
     kind = MODELS[str(arrays["model"])]
     model = kind(**json.loads(str(arrays["options"])), threads=threads)
     shape = tuple(int(size) for size in arrays["image_shape"])
@@ -129,7 +126,7 @@ def read_file(path: str | Path, form: str, version: int, build: Any) -> Any:
             arrays = {name: archive[name] for name in archive.files}
     except PermissionError as error:
         raise InputError(f"model file {path} cannot be read: {reason(error)}") from error
-    except (*DAMAGE, AttributeError) as error:
+    except DAMAGE as error:
         raise InputError(f"{path} is damaged or no file of a {form}") from error
     if str(arrays.get("format")) != form:
         raise InputError(f"{path} is no file of a {form}")

@@ -11,7 +11,7 @@ from kruskal.deep.dense import Dense
 from kruskal.engines.deep_features import top_weights
 from kruskal.engines.mcem_training import MonteCarloTraining
 from kruskal.engines.pretraining import pretrain
-from kruskal.engines.progress import COMPILING, Silent
+from kruskal.engines.progress import COMPILING, check_progress
 from kruskal.engines.training import TRACED, Data, Training, part_threads
 from kruskal.engines.training_files import digest_of
 from kruskal.engines.training_run import Keeping, train
@@ -69,7 +69,7 @@ def fit_deep(
     began = time.perf_counter()
     model = build_model(options, images.shape, n_classes)
     schedule, batch_size = build_schedule(options, len(images.values))
-    seed, progress = int(options["seed"]), options["progress"] or Silent()
+    seed, progress = int(options["seed"]), check_progress(options["progress"])
     signs = np.where(np.arange(n_classes) == labels[:, None], 1, -1).astype(np.float32)
     signs[labels < 0] = 0
     data = Data(images.values, signs)

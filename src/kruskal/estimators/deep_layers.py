@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kruskal.data import refuse_constant, refuse_huge
-from kruskal.engines.progress import Progress, Silent
+from kruskal.engines.progress import Progress, check_progress
 from kruskal.engines.threads import Threads
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, flag, one_of, positive_number, whole_number
 from kruskal.estimators.convolutional import CFA, CKFA
-from kruskal.estimators.image_batches import image_batch, pair_of_sizes, positive_number
-from kruskal.estimators.image_options import check_usage
+from kruskal.estimators.image_batches import image_batch, pair_of_sizes
+from kruskal.estimators.image_options import USAGES
 from kruskal.gibbs.conv_features import bottom_up, pool_maps, unit_atoms
+from kruskal.gibbs.local import MOST_ATOMS
+from kruskal.tensor import refuse_impossible_rank
 
 FEATURES = ("bottom-up", "gibbs")
 _LARGEST_BATCH = 2**24  # numbers that the windows or maps of a batch may have
@@ -39,7 +41,7 @@ def layer_options(
     nonnegative: Any, usage: Any,
 ) -> list[LayerOptions]:  # fmt: skip
     """The options of every layer; a single value stands for all layers."""
-    counts = [whole_number("n_atoms", count, 1) for count in _several("n_atoms", n_atoms, None)]
+    counts = [whole_number("n_atoms", count, 1, MOST_ATOMS) for count in _several("n_atoms", n_atoms, None)]
     depth = len(counts)
     sizes = _several("atom_sizes", atom_sizes, depth, pairs=True)
     blocks = list(pooling) if _is_list(pooling) else pooling
@@ -57,8 +59,8 @@ def layer_options(
             whole_number("rank", ranks[i], 0),
             whole_number("sweeps", sweep_counts[i], 1),
             positive_number("noise_precision", precisions[i]),
-            bool(signs[i]),
-            check_usage(usages[i]),
+            flag("nonnegative", signs[i]),
+            one_of("usage", usages[i], USAGES),
         )
         for i in range(depth)
     ]
@@ -85,8 +87,8 @@ def complete_images(X: Any) -> np.ndarray:
 
 
 def image_shapes(image_shape: tuple[int, ...], layers: Sequence[LayerOptions]) -> list[tuple[int, int]]:
-    """Rows and columns of the pooled maps of every layer, or an InputError where atoms do not fit."""
-    rows, columns = image_shape[:2]
+    """Rows and columns of the pooled maps of every layer, or an InputError where atoms cannot be."""
+    rows, columns, channels = image_shape
     shapes = []
     for number, layer in enumerate(layers, 1):
         rows, columns = rows - layer.atom_size[0] + 1, columns - layer.atom_size[1] + 1
@@ -96,6 +98,8 @@ def image_shapes(image_shape: tuple[int, ...], layers: Sequence[LayerOptions]) -
                 f"atom_sizes of layer {number} are {a}x{b}, expected at most "
                 f"{rows + a - 1}x{columns + b - 1}, the size of what the layer is given"
             )
+        refuse_impossible_rank(layer.rank, (*layer.atom_size, channels), f" of layer {number}")
+        channels = layer.n_atoms  # pruning may leave fewer
         rows, columns = -(-rows // layer.pooling[0]), -(-columns // layer.pooling[1])
         shapes.append((rows, columns))
     return shapes
@@ -118,7 +122,7 @@ def learn_layer(
     progress: Progress | None,
 ) -> CFA:  # fmt: skip
     """One layer, learned from ``values`` (N, M_x, M_y, C) and pruned; ``name`` is what messages call it."""
-    progress = progress or Silent()
+    progress = check_progress(progress)
     refuse_constant(values, None, f"what {name} is given")
     size = "x".join(map(str, (*layer.atom_size, values.shape[3])))
     progress.note(f"{name}: {layer.n_atoms} atoms of {size} from {len(values)} images")
@@ -215,6 +219,8 @@ def _several(name: str, value: Any, depth: int | None, pairs: bool = False) -> l
     """One value per layer from a list, or from a single value (a pair of numbers, where it is one)."""
     single = not _is_list(value) or (pairs and len(value) == 2 and not any(_is_list(v) for v in value))
     found = [value] * (depth or 1) if single else list(value)
-    if not found or (depth is not None and len(found) != depth):
-        raise InputError(f"{name} has {len(found)} entries, expected one for each of {depth or 1} layers")
+    if not found and depth is None:
+        raise InputError(f"{name} is empty, expected one entry for each layer")
+    if depth is not None and len(found) != depth:
+        raise InputError(f"{name} has {len(found)} entries, expected one for each of {depth} layers")
     return found

@@ -9,11 +9,11 @@ from kruskal.deep.completion import Beliefs, complete_images
 from kruskal.deep.pictures import draw_top_weights, pixel_atoms, uniform_cells
 from kruskal.deep.synthesis import synthesise
 from kruskal.engines.deep_features import run_chain, visit_images
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, check_seed, one_of, whole_number
 from kruskal.estimators.deep_fit import Fitted
 from kruskal.estimators.deep_settings import Images, check_images
 from kruskal.estimators.scikit import ScikitEstimator
-from kruskal.random import Stream, check_seed, generator
+from kruskal.random import Stream, generator
 
 PRIORS = ("joint", "independent")
 
@@ -70,8 +70,7 @@ class Pictures(ScikitEstimator):
         ``joint`` top weights have the mean and covariance of the training images', ``independent`` ones each
         their share of zeros and their mean and spread.
         """
-        if prior not in PRIORS:
-            raise InputError(f"prior must be one of {', '.join(PRIORS)}, not {prior!r}")
+        one_of("prior", prior, PRIORS)
         self._need_generative("sample")
         fitted = self._fitted
         random = generator(check_seed(self.seed if seed is None else seed), Stream.DEEP_SAMPLES, 0)

@@ -11,11 +11,15 @@ from kruskal.data import refuse_huge, refuse_infinite, refuse_tiny
 from kruskal.deep.network import Network, build_network
 from kruskal.deep.objective import Terms
 from kruskal.deep.rmsprop import Schedule
-from kruskal.errors import InputError, whole_number
-from kruskal.estimators.classifier import check_labels, label_array, positive_number
+from kruskal.engines.progress import check_progress
+from kruskal.errors import InputError, check_seed, flag, not_negative, one_of, positive_number, whole_number
+from kruskal.estimators.classifier import check_labels, label_array
+from kruskal.estimators.image_batches import pair_of_sizes
+from kruskal.estimators.items import check_below_one
 from kruskal.estimators.scikit import refuse_masked
+from kruskal.gibbs.local import MOST_ATOMS
 from kruskal.models.dgdn import DeepModel
-from kruskal.random import check_seed
+from kruskal.tensor import refuse_impossible_rank
 
 METHODS = ("gradient", "mcem")
 CELLS = ("largest", "drawn")
@@ -71,13 +75,18 @@ def check_images(X: Any, image_shape: Sequence[int] | None, name: str = "X") -> 
             f"{name} has shape {array.shape}, expected images (N, rows, columns) or (N, rows, columns, "
             "channels), or rows of numbers together with image_shape"
         )
+    shape = (*array.shape[1:3], 1 if grey else array.shape[3])
+    if image_shape is not None and (*_image_shape(image_shape), 1)[:3] != shape:
+        raise InputError(
+            f"{name} has images of shape {shape}, but image_shape is {image_shape!r}: leave image_shape out, "
+            "or give it for images that are rows of numbers"
+        )
     if array.dtype.kind in "ui":
         values = array.astype(np.float32) / np.float32(np.iinfo(array.dtype).max)
     else:
         refuse_infinite(array, name)
         refuse_huge(array, name, LARGEST_VALUE)
         values = array.astype(np.float32)
-    shape = (*array.shape[1:3], 1 if grey else array.shape[3])
     return Images(np.ascontiguousarray(values).reshape(len(array), shape[0], -1), shape, flat, grey)
 
 
@@ -154,20 +163,22 @@ def _is_minus_one(label: Any) -> bool:
 
 def build_model(options: dict[str, Any], shape: tuple[int, int, int], n_classes: int) -> DeepModel:
     """The model that the options of an estimator describe."""
-    _one_of("atoms", options["atoms"], ATOMS)
-    _one_of("cells", options["cells"], CELLS)
+    one_of("atoms", options["atoms"], ATOMS)
+    one_of("cells", options["cells"], CELLS)
     network = _network(options, shape, n_classes)
     rank = whole_number("rank", options["rank"], 1) if options["atoms"] == "kruskal" else 0
+    for number, layout in enumerate(network.layers, 1):
+        refuse_impossible_rank(rank, layout.atom_shape, f" of layer {number}")
     sharpness = positive_number("sharpness", options["sharpness"])
-    generative = _not_negative("generative", options["generative"])
+    generative = not_negative("generative", options["generative"])
     if options["method"] == "gradient" and n_classes == 0 and generative == 0.0:
         raise InputError("generative is 0 and y has no labels, expected labels or generative above 0")
     return DeepModel(
         network=network,
         rank=rank,
         terms=Terms(positive_number("hinge", options["hinge"]), generative),
-        weight_decay=_not_negative("weight_decay", options["weight_decay"]),
-        dropout=_share("dropout", options["dropout"]),
+        weight_decay=not_negative("weight_decay", options["weight_decay"]),
+        dropout=check_below_one("dropout", options["dropout"]),
         sharpness=sharpness if options["cells"] == "drawn" else math.inf,
     )
 
@@ -184,20 +195,22 @@ def build_schedule(options: dict[str, Any], n_images: int) -> tuple[Schedule, in
         rate=RATES[options["atoms"]] if rate is None else positive_number("learning_rate", rate),
         total=total,
         warm_up=whole_number("warm_up", options["warm_up"], 0),
-        averaging=_share("averaging", options["averaging"]),
+        averaging=check_below_one("averaging", options["averaging"]),
     ), batch_size
 
 
 def check_options(options: dict[str, Any]) -> None:
     """Whatever can be checked before the data are seen."""
-    _one_of("method", options["method"], METHODS)
-    _one_of("svm", options["svm"], SVMS)
+    one_of("method", options["method"], METHODS)
+    one_of("svm", options["svm"], SVMS)
     whole_number("chains", options["chains"], 1)
+    flag("pretrain", options["pretrain"])
     whole_number("pretrain_images", options["pretrain_images"], 1)
     whole_number("pretrain_sweeps", options["pretrain_sweeps"], 1)
     if not isinstance(options["svm_options"], dict | None):
         raise InputError(f"svm_options must be a dictionary or None, not {options['svm_options']!r}")
     check_seed(options["seed"])
+    check_progress(options["progress"])
     positive_number("checkpoint_seconds", options["checkpoint_seconds"])
     if options["checkpoint"] is not None and not isinstance(options["checkpoint"], (str, Path)):
         raise InputError(f"checkpoint must be the path of a folder or None, not {options['checkpoint']!r}")
@@ -205,34 +218,11 @@ def check_options(options: dict[str, Any]) -> None:
 
 def _network(options: dict[str, Any], shape: tuple[int, int, int], n_classes: int) -> Network:
     try:
-        n_atoms = [whole_number("n_atoms", number, 1) for number in options["n_atoms"]]
-        sizes = [_pair("atom_sizes", size) for size in options["atom_sizes"]]
-        poolings = [_pair("pooling", size) for size in options["pooling"]]
+        n_atoms = [whole_number("n_atoms", number, 1, MOST_ATOMS) for number in options["n_atoms"]]
+        sizes = [pair_of_sizes("atom_sizes", size) for size in options["atom_sizes"]]
+        poolings = [pair_of_sizes("pooling", size) for size in options["pooling"]]
     except TypeError as error:
         raise InputError("n_atoms, atom_sizes and pooling must be lists with one entry per layer") from error
     if options["method"] == "mcem" and len(n_atoms) != 2:
         raise InputError(f"method 'mcem' is for 2 layers, but n_atoms has {len(n_atoms)}")
     return build_network(shape, n_atoms, sizes, poolings, n_classes)
-
-
-def _pair(name: str, size: Any) -> tuple[int, int]:
-    pair = (size, size) if np.ndim(size) == 0 else tuple(size)
-    if len(pair) != 2:
-        raise InputError(f"{name} must have a number or a pair of numbers per layer, not {size!r}")
-    return whole_number(name, pair[0], 1), whole_number(name, pair[1], 1)
-
-
-def _one_of(name: str, value: Any, names: tuple[str, ...]) -> None:
-    if value not in names:
-        raise InputError(f"{name} must be one of {', '.join(names)}, not {value!r}")
-
-
-def _not_negative(name: str, value: Any) -> float:
-    return 0.0 if value == 0 and not isinstance(value, bool) else positive_number(name, value)
-
-
-def _share(name: str, value: Any) -> float:
-    share = _not_negative(name, value)
-    if share >= 1.0:
-        raise InputError(f"{name} must be a number from 0 to below 1, not {value!r}")
-    return share

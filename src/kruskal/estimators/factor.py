@@ -12,15 +12,14 @@ from kruskal.engines.coding import Coder, chunks
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.progress import Silent
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError, whole_number
-from kruskal.estimators.items import check_share, check_tolerance, finite_items, read_items, scaled_items
+from kruskal.errors import InputError, check_seed, flag, whole_number
+from kruskal.estimators.items import check_below_one, check_share, finite_items, read_items, scaled_items
 from kruskal.estimators.scikit import ScikitEstimator, item_stack, numbers, refuse_mask, refuse_masked
 from kruskal.gibbs.coding import CodingPlan
 from kruskal.learning import describe, learn_items, resolve_stack
 from kruskal.models import FIRST_NOISE_PRECISION
 from kruskal.ongoing import Ongoing
 from kruskal.patches import Items
-from kruskal.random import check_seed
 from kruskal.settings import Settings
 
 
@@ -59,11 +58,11 @@ class FactorEstimator(ScikitEstimator):
         ----------
         X : (N, m_1, .., m_T) items, or (N, features); NaN and masked entries are missing
         y : ignored
-        observed : bool array of the same shape, True where ``X`` is observed (None: wherever it is not NaN)
+        observed : bool array like ``X`` or without its last axis, True is observed (None: where X is not NaN)
         """
         stack = item_stack(X)
         values, mask = read_items(stack, observed, slice(0, len(stack)), may_be_none=False)
-        refuse_mask(y, stack)
+        refuse_mask(y, stack.shape)
         refuse_constant(values, mask, "X")
         scaling = Scaling.fit(values, mask)
         settings = self._settings(values, mask, scaling, self._options())
@@ -72,7 +71,7 @@ class FactorEstimator(ScikitEstimator):
         learned = learn_items(
             scaled_items(values, mask, scaling), settings, scaling,
             describe(settings) | {"estimator": self.get_params()}, threads=threads, progress=Silent(),
-            tolerance=check_tolerance(self.tolerance),
+            tolerance=check_below_one("tolerance", self.tolerance),
         )  # fmt: skip
         vars(self).pop("ongoing_", None)  # a stream that came before is over
         return self._take(learned)
@@ -90,10 +89,10 @@ class FactorEstimator(ScikitEstimator):
         """
         stack = self._stack(X) if self.__sklearn_is_fitted__() else item_stack(X)
         values, mask = read_items(stack, observed, slice(0, len(stack)), may_be_none=False)
-        refuse_mask(y, stack)
+        refuse_mask(y, stack.shape)
         ongoing = self._ongoing(values, mask)
         items = finite_items(values, mask, ongoing.scaling)
-        threads, tolerance = check_threads(self.threads), check_tolerance(self.tolerance)
+        threads, tolerance = check_threads(self.threads), check_below_one("tolerance", self.tolerance)
         self._plan()
         after = ongoing.after(items, check_share("forgetting", self.forgetting), threads)
         self._take(after.dictionary({"estimator": self.get_params()}, tolerance))
@@ -220,6 +219,7 @@ class FactorEstimator(ScikitEstimator):
         return {name: getattr(self, name) for name in (*names, "usage_prior")}
 
     def _plan(self) -> CodingPlan:
+        flag("sparse_output", self.sparse_output)
         chains = whole_number("code_chains", self.code_chains, 1)
         sweeps = whole_number("code_sweeps", self.code_sweeps, 1)
         burn_in = whole_number("code_burn_in", self.code_burn_in, 0)

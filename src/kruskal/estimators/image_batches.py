@@ -49,20 +49,11 @@ def image_batch(X: Any, observed: Any) -> tuple[np.ndarray, np.ndarray, tuple[in
 
 
 def pair_of_sizes(name: str, value: Any) -> tuple[int, int]:
-    """Two whole numbers of at least 1, or an InputError that names the argument."""
+    """Two whole numbers of at least 1, or one for both, or an InputError that names the argument."""
     try:
-        first, second = value
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be two whole numbers, not {value!r}") from None
-    return whole_number(name, first, 1), whole_number(name, second, 1)
-
-
-def positive_number(name: str, value: Any) -> float:
-    """A positive number, or an InputError that names the argument."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = -1.0
-    if not 0.0 < number < float("inf"):
-        raise InputError(f"{name} must be positive and finite, not {value!r}")
-    return number
+        first, second = (value, value) if np.ndim(value) == 0 else value
+        return whole_number(name, first, 1), whole_number(name, second, 1)
+    except (TypeError, ValueError):  # InputError is one
+        raise InputError(
+            f"{name} must be a whole number of at least 1 or a pair of such, not {value!r}"
+        ) from None

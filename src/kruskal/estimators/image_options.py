@@ -2,14 +2,13 @@
 
 from typing import Any, NamedTuple
 
-from kruskal.engines.progress import Progress, Silent
+from kruskal.engines.progress import Progress, check_progress
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError, positive_pair, whole_number
-from kruskal.estimators.image_batches import pair_of_sizes, positive_number
+from kruskal.errors import InputError, check_seed, flag, one_of, positive_number, positive_pair, whole_number
+from kruskal.estimators.image_batches import pair_of_sizes
+from kruskal.gibbs.local import MOST_ATOMS
 from kruskal.gibbs.start import check_start
-from kruskal.random import check_seed
 
-_MOST_ATOMS = 2**16 - 1
 USAGES = ("shared", "by_image")
 
 
@@ -38,7 +37,7 @@ def image_options(
     rank: Any = None,
 ) -> ImageOptions:  # fmt: skip
     """The parameters of an estimator, or an InputError that names one; without a rank atoms are free."""
-    n_atoms = whole_number("n_atoms", n_atoms, 1, _MOST_ATOMS)
+    n_atoms = whole_number("n_atoms", n_atoms, 1, MOST_ATOMS)
     n_sweeps = whole_number("sweeps", sweeps, 1)
     n_burn_in = n_sweeps // 2 if burn_in is None else whole_number("burn_in", burn_in, 0)
     if n_burn_in >= n_sweeps:
@@ -48,21 +47,14 @@ def image_options(
         atom_size=pair_of_sizes("atom_size", atom_size),
         rank=0 if rank is None else whole_number("rank", rank, 1),
         pooling=(1, 1) if pooling is None else pair_of_sizes("pooling", pooling),
-        nonnegative=bool(nonnegative),
+        nonnegative=flag("nonnegative", nonnegative),
         sweeps=n_sweeps,
         burn_in=n_burn_in,
         noise_std=None if noise_std is None else positive_number("noise_std", noise_std),
-        usage=check_usage(usage),
+        usage=one_of("usage", usage, USAGES),
         usage_prior=positive_pair("usage_prior", (n_atoms, 1.0) if usage_prior is None else usage_prior),
         start=check_start(start),
         seed=check_seed(seed),
         threads=check_threads(threads),
-        progress=progress or Silent(),
+        progress=check_progress(progress),
     )
-
-
-def check_usage(usage: Any) -> str:
-    """``shared`` or ``by_image``."""
-    if not isinstance(usage, str) or usage not in USAGES:
-        raise InputError(f"usage must be one of {', '.join(USAGES)}, not {usage!r}")
-    return str(usage)

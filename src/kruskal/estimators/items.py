@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.data import Scaling, observed_entries, real_array
-from kruskal.errors import InputError
+from kruskal.errors import InputError, number_or_nan
 from kruskal.estimators.scikit import numbers
 from kruskal.patches import Items
 
@@ -59,24 +59,17 @@ def refuse_far_out(scaled: np.ndarray) -> None:
         )
 
 
-def check_tolerance(value: Any) -> float:
+def check_below_one(name: str, value: Any) -> float:
     """A number from 0 to below 1, or an InputError."""
-    number = _number(value)
+    number = number_or_nan(value)
     if not 0.0 <= number < 1.0:
-        raise InputError(f"tolerance must be a number from 0 to below 1, not {value!r}")
+        raise InputError(f"{name} must be a number from 0 to below 1, not {value!r}")
     return number
 
 
 def check_share(name: str, value: Any) -> float:
     """A number from 0 to 1, or an InputError."""
-    number = _number(value)
+    number = number_or_nan(value)
     if not 0.0 <= number <= 1.0:
         raise InputError(f"{name} must be a number from 0 to 1, not {value!r}")
     return number
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return -1.0

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from kruskal.data import real_array
 from kruskal.estimators.scikit import ScikitEstimator, refuse_mask
 from kruskal.restoration import Restoration
 from kruskal.restore import inpaint
@@ -70,7 +71,7 @@ class MGPCP(ScikitEstimator):
 
         ``y`` is ignored.
         """
-        refuse_mask(y, np.asarray(X))
+        refuse_mask(y, real_array(X, "X").shape)
         found = inpaint(
             X, observed, model="mgp-cp", rank=self.rank, alpha=self.alpha, sweeps=self.sweeps,
             burn_in=self.burn_in, annealing=self.annealing, start=self.start, seed=self.seed,

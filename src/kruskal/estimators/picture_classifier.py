@@ -44,6 +44,8 @@ class PictureClassifier:
     def fit(self, X: np.ndarray, labels: Any) -> Self:
         """Learn from pictures (N, rows, columns, channels) and the names of their classes (N,)."""
         pictures = self._prepared(X)
+        self.svm._model()  # what is wrong with the classifier is told before the layers are learned
+        self.svm._plan()
         with unchanged_on_failure(self, self.deep, self.svm):
             features = self.deep.fit(pictures).transform(pictures, self.layers)
             fitted = self.svm.fit(features, np.asarray(labels))

@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -45,7 +45,7 @@ class ScikitEstimator:
         changed = [
             f"{name}={value!r}"
             for name, value in self.get_params().items()
-            if value is not defaults[name].default
+            if not _is_default(value, defaults[name].default)
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
@@ -67,9 +67,7 @@ class ScikitEstimator:
     def refuse_unfitted(self) -> None:
         """An error that scikit-learn knows too, unless `fit` was called."""
         if not self.__sklearn_is_fitted__():
-            sentence = f"this {type(self).__name__} is not fitted yet: call fit first"
-            scikit = sys.modules.get("sklearn.exceptions")
-            raise InputError(sentence) if scikit is None else _scikit_error(scikit.NotFittedError)(sentence)
+            raise _not_fitted(f"this {type(self).__name__} is not fitted yet: call fit first")
 
 
 @contextmanager
@@ -87,9 +85,15 @@ def unchanged_on_failure(*estimators: Any) -> Iterator[None]:
         raise
 
 
-def _scikit_error(scikit_class: type[Exception]) -> type[InputError]:
-    """An InputError that scikit-learn knows as its own."""
-    return type("NotFittedError", (InputError, scikit_class), {})
+def _not_fitted(sentence: str) -> InputError:
+    """An InputError that scikit-learn, where it is loaded, knows as its own."""
+    scikit = sys.modules.get("sklearn.exceptions")
+    if scikit is None:
+        return InputError(sentence)
+    # pickle finds no class that is made here, but this function
+    how_to_copy = {"__reduce__": lambda error: (_not_fitted, error.args)}
+    error: InputError = type("NotFittedError", (InputError, scikit.NotFittedError), how_to_copy)(sentence)
+    return error
 
 
 def item_stack(x: Any, name: str = "X") -> Any:
@@ -117,9 +121,11 @@ def item_stack(x: Any, name: str = "X") -> Any:
     return x
 
 
-def refuse_mask(y: Any, stack: Any, advice: str = "give the mask by its name, observed=...") -> None:
-    """Refuse a mask in the place of ``y``, which is ignored: it would go unnoticed."""
-    if tuple(getattr(y, "shape", ())) == tuple(stack.shape):
+def refuse_mask(
+    y: Any, shape: Sequence[int], advice: str = "give the mask by its name, observed=..."
+) -> None:
+    """Refuse a mask of the shape of X in the place of ``y``, which is ignored: it would go unnoticed."""
+    if hasattr(y, "shape") and tuple(y.shape) == tuple(shape):
         raise InputError(f"y has the shape of X and would be ignored: {advice}")
 
 
@@ -143,6 +149,19 @@ def refuse_masked(x: Any, name: str = "X") -> None:
     n_masked = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
     if n_masked:
         raise InputError(f"{name} has {n_masked} masked entries, expected none")
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    """Whether both are the same, or plain values that are equal."""
+    value = _plain(value)
+    return value is default or (isinstance(value, str | int | float | tuple) and value == _plain(default))
+
+
+def _plain(value: Any) -> Any:
+    """Lists and arrays as tuples, which can be compared: clones and files have copies of defaults."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
 
 
 def _array(x: Any, name: str) -> np.ndarray:

@@ -8,15 +8,14 @@ import numpy as np
 
 from kruskal.engines.one_vs_all import METHODS, ClassFit, Plan, fit_one_vs_all
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, check_seed, flag, one_of, positive_number, whole_number
 from kruskal.estimators.calibration import NotCalibratedError, even_folds
-from kruskal.estimators.classifier import Classifier, check_features, check_labels, positive_number
+from kruskal.estimators.classifier import Classifier, check_features, check_labels
 from kruskal.estimators.scikit import unchanged_on_failure
 from kruskal.gibbs.precision import GammaPrior
 from kruskal.gibbs.svm import decisions
 from kruskal.models.svm import SVM
 from kruskal.models.temperature import fit_scale, probabilities
-from kruskal.random import check_seed
 
 ROUGH = 0.05  # a search that ends with a larger relative gap is worth a warning
 
@@ -232,8 +231,8 @@ class BayesianSVM(Classifier):
         )
 
     def _plan(self) -> Plan:
-        if self.method not in METHODS:
-            raise InputError(f"method must be one of {', '.join(METHODS)}, not {self.method!r}")
+        one_of("method", self.method, METHODS)
+        flag("standardize", self.standardize)
         if self.time_budget is not None and self.method == "gibbs":
             raise InputError("time_budget is not for method 'gibbs': give n_sweeps instead")
         n_sweeps = whole_number("n_sweeps", self.n_sweeps, 1)
@@ -241,7 +240,7 @@ class BayesianSVM(Classifier):
             method=self.method,
             n_sweeps=n_sweeps,
             burn_in=whole_number("burn_in", self.burn_in, 0, n_sweeps - 1),
-            keep_draws=bool(self.keep_draws),
+            keep_draws=flag("keep_draws", self.keep_draws),
             tolerance=positive_number("tol", self.tol),
             max_passes=whole_number("max_passes", self.max_passes, 1),
             time_budget=None

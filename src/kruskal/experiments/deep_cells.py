@@ -21,11 +21,11 @@ def deep_model(context: Context, name: str, rank: int, fit: dict[str, Any], imag
     model: DeepCFA = DeepCKFA(**fit, rank=rank) if rank else DeepCFA(**fit)
     if path.exists():
         try:
-            kept = DeepCFA.load(path)
+            kept = type(model).load(path)
         except InputError as error:
             context.progress.note(f"{error}: it is made again")
         else:
-            if type(kept) is type(model) and _options(kept) == _options(model):
+            if _options(kept) == _options(model):
                 return _with_threads(kept, context.threads)
     model.threads, model.progress = context.threads, context.progress
     model.fit(images)

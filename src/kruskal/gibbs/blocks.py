@@ -24,7 +24,6 @@ from kruskal.gibbs.together import (
     NONE,
     OVER,
     allow,
-    array_at,
     await_finished,
     dismiss,
     finish,
@@ -32,7 +31,7 @@ from kruskal.gibbs.together import (
     pause,
     take,
 )
-from kruskal.kernel import kernel
+from kruskal.kernel import address_of, array_at, kernel
 
 _MOST_BYTES = 2**28  # of the sums of all rows of shards
 _SLICES = 4  # tasks in which the sums of all rows are added
@@ -103,7 +102,7 @@ class MaskedAtoms:
 
 def _addresses(shard: Shard) -> list[int]:
     arrays = (shard.entry_start, shard.entry, shard.residual, *shard.codes)
-    return [array.__array_interface__["data"][0] for array in arrays]
+    return [address_of(array) for array in arrays]
 
 
 @kernel

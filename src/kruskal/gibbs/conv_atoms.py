@@ -57,13 +57,6 @@ def draw_atom_masked(
     _draw_masked(*state, k, *statistics, noise_precision, *noise, fixed_weights)
 
 
-def lag_precision(lags: np.ndarray, atom_size: tuple[int, int]) -> np.ndarray:
-    """Toeplitz(r): (m_x m_y, m_x m_y) matrix r[j - j'] of lag correlations with lag 0 in the middle."""
-    out = np.zeros((1, atom_size[0] * atom_size[1], atom_size[0] * atom_size[1]))
-    _fill_toeplitz(lags, atom_size[0], atom_size[1], 1.0, out)
-    return out[0]
-
-
 @kernel
 def _sweep_lags(
     dictionary, weights, factors, log_precision, shape, first, pairs, correlations, noise_precision,

@@ -18,18 +18,6 @@ def synthesise(shard: ImageShard, dictionary: np.ndarray, layout: Layout) -> np.
     return out
 
 
-def correlate_images(images: np.ndarray, dictionary: np.ndarray, layout: Layout) -> np.ndarray:
-    """D corr H for images (n, M_x, M_y C): (n, K, map rows, map columns), by one matrix product per image."""
-    size = layout.map_shape[0] * layout.map_shape[1]
-    out = np.empty((len(images), len(dictionary), size), images.dtype)
-    patches = np.empty((size, dictionary.shape[1]), images.dtype)
-    atoms = np.ascontiguousarray(dictionary, images.dtype)
-    for n in range(len(images)):
-        gather_patches(images, n, 0, layout.map_shape[0], layout.numbers, patches, 0)
-        out[n] = atoms @ patches.T
-    return out.reshape(len(images), len(dictionary), *layout.map_shape)
-
-
 @kernel
 def _subtract_all(rests, start, atom, place, value, dictionary, layout):
     for n in range(rests.shape[0]):

@@ -14,6 +14,8 @@ import numpy as np
 from kruskal.kernel import kernel
 from kruskal.patches import Items
 
+MOST_ATOMS = 2**16 - 1
+"""Codes and maps store the atom in 16 bits."""
 _ITEMS_PER_SHARD = 1024
 _MOST_SHARDS = 32
 _MOST_SUMS = 8
@@ -70,12 +72,6 @@ class Shard:
         """Number of observed entries over the items of this shard (an entry in two items counts twice)."""
         return len(self.entry) if not self.items.complete else self.n_items * len(self.items.offset)
 
-    def observed_counts(self) -> np.ndarray:
-        """(n,) number of observed entries of each item."""
-        if self.items.complete:
-            return np.full(self.n_items, len(self.items.offset), dtype=np.int64)
-        return np.diff(self.entry_start)
-
 
 def shards_per_sum(n_shards: int) -> int:
     """How many consecutive shards are summed into the same arrays, where sums are large: two or more.
@@ -85,17 +81,22 @@ def shards_per_sum(n_shards: int) -> int:
     return max(2, -(-n_shards // _MOST_SUMS))
 
 
-def split(items: Items, address: int = 0) -> list[Shard]:
-    """Cut items into shards, with empty codes; a function of the number of items alone.
+def split(items: Items) -> list[Shard]:
+    """Cut items into shards, with empty codes."""
+    return [make_shard(items, first, stop) for first, stop in shard_bounds(items.n_items)]
 
-    ``address`` is what the first item is addressed by, for items that are some of many.
+
+def shard_bounds(n_items: int) -> list[tuple[int, int]]:
+    """First item of every shard, and the one after its last: a function of the number of items alone."""
+    n_shards = max(1, min(_MOST_SHARDS, -(-n_items // _ITEMS_PER_SHARD)))
+    return list(pairwise(np.linspace(0, n_items, n_shards + 1).astype(np.int64).tolist()))
+
+
+def make_shard(items: Items, begin: int, stop: int, address: int = 0) -> Shard:
+    """A shard of the items begin .. stop - 1, with empty codes.
+
+    ``address`` is what the first of all items is addressed by, for items that are some of many.
     """
-    n_shards = max(1, min(_MOST_SHARDS, -(-items.n_items // _ITEMS_PER_SHARD)))
-    bounds = np.linspace(0, items.n_items, n_shards + 1).astype(np.int64)
-    return [_shard(items, int(first), int(stop), address) for first, stop in pairwise(bounds)]
-
-
-def _shard(items: Items, begin: int, stop: int, address: int) -> Shard:
     part, first, stop = items.part(begin, stop), address + begin, address + stop
     codes = Codes.empty(stop - first, items.flat.dtype)
     if items.complete:

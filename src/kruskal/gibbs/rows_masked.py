@@ -36,7 +36,7 @@ def draw_rows(part: Part, mode: int, offset: int, factors: np.ndarray, term: Ter
     drawn = RowDraw(
         np.empty((here.n_rows, rank)), np.zeros((2, rank, rank)), np.zeros((2, rank)), TermSums.zero(rank)
     )
-    _draw_rows(*here, factors, *term, normals, *drawn[:3], *drawn.sums)
+    _draw_rows(*here[1:], factors, *term, normals, *drawn[:3], *drawn.sums)
     return drawn
 
 
@@ -78,7 +78,7 @@ def _add(total: TermSums, part: TermSums) -> None:
 
 @kernel
 def _draw_rows(
-    first, start, others, values, open_before, open_after, factors, weights, precision, noise_precision,
+    start, others, values, open_before, open_after, factors, weights, precision, noise_precision,
     normals, rows, open_products, open_data, sum_products, sum_data,
 ):  # fmt: skip
     n_rows, rank = rows.shape

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from kruskal.errors import InputError
+from kruskal.errors import one_of
 from kruskal.patches import Items
 from kruskal.tensor import decompose
 
@@ -20,14 +20,13 @@ _DENSE_LIMIT = 1_500
 
 def check_start(name: str) -> str:
     """The name of a start, or an InputError that lists them."""
-    if name not in STARTS:
-        raise InputError(f"start must be one of {', '.join(STARTS)}, not {name!r}")
-    return name
+    return one_of("start", name, STARTS)
 
 
 def evenly_spread(n_items: int) -> np.ndarray:
     """Numbers of at most 20,000 of the items: those that a start looks at."""
-    return np.unique(np.linspace(0, n_items - 1, min(n_items, _MOST_ITEMS)).astype(np.int64))
+    numbers = np.linspace(0, n_items - 1, min(n_items, _MOST_ITEMS)).astype(np.int64)
+    return numbers[np.diff(numbers, prepend=-1) > 0]
 
 
 def principal_atoms(items: Items, n_atoms: int) -> np.ndarray:

@@ -25,7 +25,6 @@ NONE, OVER = -1, -2
 """What `take` tells if there is no task at present, and if there will be none any more."""
 _PATIENCE = 2_000  # looks, some tens of nanoseconds each, before other programs are let in between them
 _PAUSES = {"x86_64": "llvm.x86.sse2.pause", "AMD64": "llvm.x86.sse2.pause"}  # of LLVM, by processor
-_WHOLE = ir.IntType(64)
 
 
 def new_cells() -> np.ndarray:
@@ -80,27 +79,6 @@ def pause(looks):
         _breathe()
     else:
         _step_aside()
-
-
-@by_hand
-def array_at(typing, address, size, like):
-    """The ``size`` elements of a contiguous array at an address in memory, of the type of ``like``.
-
-    Whoever passes the address keeps the array alive.
-    """
-    kind = types.Array(like.dtype, 1, "C")
-
-    def generate(context, builder, signature, arguments):
-        place = context.cast(builder, arguments[0], signature.args[0], types.intp)
-        count = context.cast(builder, arguments[1], signature.args[1], types.intp)
-        array = context.make_array(kind)(context, builder)
-        data = builder.inttoptr(place, array.data.type)
-        width = context.get_abi_sizeof(context.get_data_type(like.dtype))
-        step = ir.Constant(_WHOLE, width)
-        context.populate_array(array, data=data, shape=[count], strides=[step], itemsize=step, meminfo=None)
-        return array._getvalue()
-
-    return kind(address, size, like), generate
 
 
 def _place(context, builder, signature, arguments):

@@ -21,7 +21,7 @@ from kruskal.gibbs.atoms import AtomNoise, AtomOptions, AtomState
 from kruskal.gibbs.codes import CodeDraw, CodeModel, atom_products, code_model, draw_codes
 from kruskal.gibbs.expected import expect_items
 from kruskal.gibbs.precision import GammaPrior, annealed_cap, draw_precision
-from kruskal.gibbs.slabs import draw_slabs
+from kruskal.gibbs.slabs import SlabDraw, draw_slabs
 from kruskal.gibbs.statistics import sum_in_order
 from kruskal.gibbs.surrogate import Rest, Sums, added
 from kruskal.gibbs.usage import CONCENTRATION_PRIOR, Usage, UsagePrior, draw_usage
@@ -29,7 +29,7 @@ from kruskal.models.dictionary import add_items, draw_dictionary
 from kruskal.models.protocol import Engine, Global, SweepReport
 from kruskal.patches import Items, Slab
 from kruskal.random import Stream, generator
-from kruskal.tensor import entry_rows
+from kruskal.tensor import RANK_TOLERANCE, entry_rows
 
 VAGUE = GammaPrior(1e-6, 1e-6)
 FIRST_NOISE_PRECISION = 100.0  # noise a tenth of the range of the data
@@ -78,7 +78,7 @@ class FactorModel(ABC):
         """The global state in which a chain begins."""
 
     @abstractmethod
-    def ranks(self, state: Global, tolerance: float = 0.01) -> np.ndarray:
+    def ranks(self, state: Global, tolerance: float = RANK_TOLERANCE) -> np.ndarray:
         """(K,) rank of every atom at a relative tolerance."""
 
     def sweep(
@@ -91,18 +91,24 @@ class FactorModel(ABC):
         """
         if rest is None:
             rest = Rest.nothing(len(engine.region_sizes), *state.dictionary.shape)
+        codes = told_to_items(state, engine)
         # the codes need the atoms, not what governs them, so that is drawn while the threads are at the codes
         governed = engine.beside(partial(self.govern, state, seed, number))
-        drawn, codes = self.draw_codes(state, engine, seed, number)
+        parts = self.draw_codes(codes, engine, seed, number)
         state = governed()
+
+        def count() -> tuple[CodeDraw, Usage]:
+            drawn = sum_in_order(parts)
+            sums = added(Sums(engine.region_sizes, engine.n_observed, *drawn), rest.sums)
+            return drawn, self.draw_usage(state, sums, seed, number)
+
         # the usage needs no more than z, so it is drawn while the threads are at the slabs
-        sums = added(Sums(engine.region_sizes, engine.n_observed, *drawn), rest.sums)
-        usage = engine.beside(partial(self.draw_usage, state, sums, seed, number))
-        if self.joint:
-            drawn = self.draw_slabs(drawn, codes, engine, seed, number)
+        counted = engine.beside(count)
+        slabs = self.draw_slabs(codes, engine, seed, number) if self.joint else None
+        drawn, usage = counted()
+        drawn = with_slabs(drawn, slabs)
         own = Sums(engine.region_sizes, engine.n_observed, *drawn)
-        state = self.draw_precisions(state, added(own, rest.sums), seed, number)
-        state = with_usage(state, usage())
+        state = self.draw_precisions(with_usage(state, usage), added(own, rest.sums), seed, number)
         if with_atoms and not self.fixed_atoms:
             state = self.draw_atoms(state, drawn, engine, seed, number, rest)
         else:
@@ -117,23 +123,13 @@ class FactorModel(ABC):
 
     def draw_local(self, state: Global, engine: Engine, seed: int, number: int) -> CodeDraw:
         """The codes of every item, then its slabs."""
-        drawn, codes = self.draw_codes(state, engine, seed, number)
-        return self.draw_slabs(drawn, codes, engine, seed, number) if self.joint else drawn
+        codes = told_to_items(state, engine)
+        drawn = sum_in_order(self.draw_codes(codes, engine, seed, number))
+        return with_slabs(drawn, self.draw_slabs(codes, engine, seed, number) if self.joint else None)
 
-    def draw_codes(self, state: Global, engine: Engine, seed: int, number: int) -> tuple[CodeDraw, CodeModel]:
-        """The codes of every item, one atom after the other; and what they were drawn with."""
-        codes = code_model(
-            state.dictionary,
-            state.log_odds,
-            state.code_precision,
-            state.noise_precision,
-            engine.dtype,
-            engine.complete,
-        )
-        drawn = sum_in_order(
-            engine.map(partial(draw_codes, model=codes, seed=seed, sweep=number, collapsed=self.collapsed))
-        )
-        return drawn, codes
+    def draw_codes(self, codes: CodeModel, engine: Engine, seed: int, number: int) -> list[CodeDraw]:
+        """The codes of every item, one atom after the other; what every shard reports."""
+        return engine.map(partial(draw_codes, model=codes, seed=seed, sweep=number, collapsed=self.collapsed))
 
     def expect(self, state: Global, engine: Engine) -> list[Slab]:
         """The expected items given which atoms they use, summed where they overlap."""
@@ -159,12 +155,9 @@ class FactorModel(ABC):
         """(K, m_1, .., m_T) the dictionary."""
         return state.dictionary.reshape(-1, *self.shape)
 
-    def draw_slabs(
-        self, drawn: CodeDraw, codes: CodeModel, engine: Engine, seed: int, number: int
-    ) -> CodeDraw:
+    def draw_slabs(self, codes: CodeModel, engine: Engine, seed: int, number: int) -> SlabDraw:
         """All s of every item anew, jointly; the z, and so the counts, stay."""
-        parts = sum_in_order(engine.map(partial(draw_slabs, model=codes, seed=seed, sweep=number)))
-        return CodeDraw(drawn.counts, parts.squares, parts.residual_squares)
+        return sum_in_order(engine.map(partial(draw_slabs, model=codes, seed=seed, sweep=number)))
 
     def draw_scalars(self, state: Global, sums: Sums, seed: int, number: int) -> Global:
         """pi, gamma_s and gamma_eps."""
@@ -238,6 +231,19 @@ class FactorModel(ABC):
     def draw_atom_prior(self, state: Global, seed: int, number: int) -> Global:
         """Draw what governs the atoms; nothing for fixed priors."""
         return state
+
+
+def told_to_items(state: Global, engine: Engine) -> CodeModel:
+    """What items need to know to draw their codes."""
+    return code_model(
+        state.dictionary, state.log_odds, state.code_precision, state.noise_precision, engine.dtype,
+        engine.complete,
+    )  # fmt: skip
+
+
+def with_slabs(drawn: CodeDraw, slabs: SlabDraw | None) -> CodeDraw:
+    """What was drawn, with the values of the codes drawn anew, if they were."""
+    return drawn if slabs is None else CodeDraw(drawn.counts, *slabs)
 
 
 def with_usage(state: Global, usage: Usage) -> Global:

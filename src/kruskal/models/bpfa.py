@@ -8,6 +8,7 @@ from kruskal.gibbs.start import gaussian_start
 from kruskal.models.base import FactorModel, Global
 from kruskal.patches import Items
 from kruskal.random import Stream, generator
+from kruskal.tensor import RANK_TOLERANCE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +21,7 @@ class BPFA(FactorModel):
             gaussian_start(name, items, self.n_atoms, generator(seed, Stream.START, 0)), items
         )
 
-    def ranks(self, state: Global, tolerance: float = 0.01) -> np.ndarray:
+    def ranks(self, state: Global, tolerance: float = RANK_TOLERANCE) -> np.ndarray:
         """(K,) matrix rank of atoms of order 2 at a relative tolerance; -1 (not defined) for other orders."""
         if len(self.shape) != 2:
             return np.full(self.n_atoms, -1)

@@ -11,7 +11,7 @@ from kruskal.gibbs.start import gaussian_start, kruskal_start
 from kruskal.models.conv import ConvGlobal, ConvModel
 from kruskal.models.kruskal_prior import PAPER_ALPHA, check_alpha_mode, draw_kruskal_prior
 from kruskal.random import Stream, generator
-from kruskal.tensor import compose, effective_ranks, entry_rows
+from kruskal.tensor import RANK_TOLERANCE, compose, effective_ranks, entry_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class CFA(ConvModel):
         m_x, m_y, channels = self.shape
         return self.n_atoms * m_x * m_y * channels
 
-    def ranks(self, state: ConvGlobal, tolerance: float = 0.01) -> np.ndarray:
+    def ranks(self, state: ConvGlobal, tolerance: float = RANK_TOLERANCE) -> np.ndarray:
         """(K,) matrix rank of atoms of one channel at a relative tolerance; -1 (not defined) for others."""
         if self.shape[2] != 1:
             return np.full(self.n_atoms, -1)
@@ -86,6 +86,6 @@ class CKFA(ConvModel):
             number,
         )  # fmt: skip
 
-    def ranks(self, state: ConvGlobal, tolerance: float = 0.01) -> np.ndarray:
+    def ranks(self, state: ConvGlobal, tolerance: float = RANK_TOLERANCE) -> np.ndarray:
         """(K,) rank of every atom at a relative tolerance."""
         return effective_ranks(state.weights, state.factors, self.shape, tolerance)

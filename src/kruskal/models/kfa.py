@@ -11,7 +11,7 @@ from kruskal.models.base import FactorModel, Global
 from kruskal.models.kruskal_prior import PAPER_ALPHA, check_alpha_mode, draw_kruskal_prior
 from kruskal.patches import Items
 from kruskal.random import Stream, generator
-from kruskal.tensor import compose, effective_ranks
+from kruskal.tensor import RANK_TOLERANCE, compose, effective_ranks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +71,6 @@ class KFA(FactorModel):
             number,
         )  # fmt: skip
 
-    def ranks(self, state: Global, tolerance: float = 0.01) -> np.ndarray:
+    def ranks(self, state: Global, tolerance: float = RANK_TOLERANCE) -> np.ndarray:
         """(K,) rank of every atom at a relative tolerance."""
         return effective_ranks(state.weights, state.factors, self.shape, tolerance)

@@ -32,9 +32,9 @@ from kruskal.models.term_rows import (
 )
 from kruskal.patches import Items, Slab
 from kruskal.random import Stream, generator
+from kruskal.tensor import RANK_TOLERANCE
 
 ALPHA_PRIOR = AlphaPrior(3.0, 1.0)
-RANK_TOLERANCE = 0.01
 _CLEAN = 1e3
 
 

@@ -9,6 +9,7 @@ from kruskal.gibbs.local import Codes, Shard
 from kruskal.gibbs.pair_sums import PairStatistics
 from kruskal.gibbs.statistics import CompleteStatistics
 from kruskal.patches import Items, Slab
+from kruskal.tensor import RANK_TOLERANCE
 
 T = TypeVar("T")
 
@@ -95,6 +96,10 @@ class Engine(Protocol):
         """Begin to work on ``function``; what is returned waits for its result."""
         ...
 
+    def share(self, function: Callable[[int], T], n_tasks: int) -> list[T]:
+        """``function`` of 0 .. n_tasks - 1, on all threads."""
+        ...
+
     def codes(self) -> tuple[Codes, ...]:
         """The codes of every shard."""
         ...
@@ -136,6 +141,6 @@ class Model(Protocol):
         """(K, m_1, .., m_T) the atoms."""
         ...
 
-    def ranks(self, state: Any, tolerance: float = 0.01) -> np.ndarray:
+    def ranks(self, state: Any, tolerance: float = RANK_TOLERANCE) -> np.ndarray:
         """(K,) rank of every atom at a relative tolerance."""
         ...

@@ -5,19 +5,30 @@ array, and forgotten. Slabs are added in order, so the sums do not depend on the
 the items decides on their weights.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.kernel import kernel
+from kruskal.kernel import address_of, array_at, kernel
+
+Share = Callable[[Callable[[int], None], int], object]
+"""Who calls a function of 0 .. n - 1, n times: a loop, or threads."""
+_PART = 16_384  # entries of the array that one thread adds to at a time
 
 OPINION_SHARE = 0.4
 """How much of the spread of overlapping items counts as uncertainty of their average."""
 
 
+def one_by_one(function: Callable[[int], None], n_tasks: int) -> None:
+    """``function`` of 0 .. n_tasks - 1, in order."""
+    for i in range(n_tasks):
+        function(i)
+
+
 class Slab(NamedTuple):
-    """Weighted sums over the items of one shard, for the flat entries from ``first`` on.
+    """Weighted sums over the items of one shard, for the flat entries from ``first`` on, in double precision.
 
     With the mean m and variance v of item n at an entry, and its weight w there, ``weight`` sums w, ``total``
     sums w m and ``square`` sums w (m^2 + v) over the items that cover the entry.
@@ -75,16 +86,25 @@ class RunningMoments:
         """Nothing added yet, for an array of ``size`` entries."""
         return cls(0, np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))
 
-    def with_draw(self, slabs: list[Slab]) -> "RunningMoments":
-        """The moments with one more draw, given the slabs of all shards in order."""
-        return self.with_whole(PartialDraw.zero(len(self.weight)).with_slabs(slabs))
+    def with_draw(self, slabs: list[Slab], share: Share = one_by_one) -> "RunningMoments":
+        """The moments with one more draw, given the slabs of all shards in order.
+
+        ``share`` lets threads have a part of the array each.
+        """
+        size = len(self.weight)
+        before = self.weight, self.total, self.square, self.deviation
+        after = np.empty((4, size))
+        where = np.array([_address(slab) for slab in slabs], np.int64).reshape(-1, 5)
+
+        def add_part(number: int) -> None:
+            _add_draw(where, number * _PART, min((number + 1) * _PART, size), *before, after)
+
+        share(add_part, -(-size // _PART))
+        return RunningMoments(self.draws + 1, *after)
 
     def with_whole(self, draw: PartialDraw) -> "RunningMoments":
         """The moments with one more draw, given the sums over all items."""
-        after = np.empty((4, len(self.weight)))
-        drawn = draw.weight, draw.total, draw.square
-        _add_draw(self.weight, self.total, self.square, self.deviation, *drawn, after)
-        return RunningMoments(self.draws + 1, *after)
+        return self.with_draw([Slab(0, draw.weight, draw.total, draw.square)])
 
     def mean(self) -> np.ndarray:
         """(size,) the estimate: average over draws and items, weighted by precision; 0 where no item is."""
@@ -107,18 +127,34 @@ class RunningMoments:
         return average + OPINION_SHARE * spread
 
 
+def _address(slab: Slab) -> tuple[int, ...]:
+    """What a kernel needs to know of a slab, which has to be kept alive: its first entry, size and arrays."""
+    return slab.first, len(slab.weight), *(address_of(array) for array in slab[1:])
+
+
 @kernel
-def _add_draw(weight, total, square, deviation, new_weight, new_total, new_square, after):
-    """Add the sums of one draw; ``after`` (4, size) are the new moments."""
-    for i in range(weight.shape[0]):
-        together = weight[i] + new_weight[i]
+def _add_draw(slabs, begin, end, weight, total, square, deviation, after):
+    """Add the sums of one draw, at the entries from ``begin`` to ``end``; (4, size) moments are in ``after``.
+
+    ``slabs`` (n, 5) from `_address`: threads would get in each other's way where lists are looked at.
+    """
+    new = np.zeros((3, end - begin))
+    for number in range(slabs.shape[0]):
+        first, size = slabs[number, 0], slabs[number, 1]
+        for kind in range(3):
+            sums = array_at(slabs[number, 2 + kind], size, weight)
+            for i in range(max(first, begin), min(first + size, end)):
+                new[kind, i - begin] += sums[i - first]
+    for i in range(begin, end):
+        new_weight, new_total, new_square = new[0, i - begin], new[1, i - begin], new[2, i - begin]
+        together = weight[i] + new_weight
         after[0, i] = together
-        after[1, i] = total[i] + new_total[i]
-        after[2, i] = square[i] + new_square[i]
+        after[1, i] = total[i] + new_total
+        after[2, i] = square[i] + new_square
         after[3, i] = deviation[i]
-        if new_weight[i] > 0.0 and weight[i] > 0.0:
-            off = new_total[i] / new_weight[i] - total[i] / weight[i]
-            after[3, i] += new_weight[i] * (weight[i] / together) * off * off
+        if new_weight > 0.0 and weight[i] > 0.0:
+            off = new_total / new_weight - total[i] / weight[i]
+            after[3, i] += new_weight * (weight[i] / together) * off * off
 
 
 def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:

@@ -4,8 +4,6 @@ from enum import IntEnum
 
 import numpy as np
 
-from kruskal.errors import InputError
-
 
 class Stream(IntEnum):
     """What a stream of random numbers is for. A number once given is never reused for something else."""
@@ -55,13 +53,6 @@ class Stream(IntEnum):
     BLOCK_ORDER = 120
     BLOCK_ITEMS = 121
     BLOCK_SAMPLE = 122
-
-
-def check_seed(seed: object) -> int:
-    """The seed as an int in [0, 2**64), or an InputError."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= int(seed) < 2**64:
-        raise InputError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
-    return int(seed)
 
 
 def key_of(seed: int) -> tuple[np.uint64, np.uint64]:

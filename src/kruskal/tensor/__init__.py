@@ -1,9 +1,10 @@
 """Kruskal (CP) algebra and tensor rank: mathematics without randomness."""
 
-from kruskal.tensor.kruskal import compose, decompose, effective_ranks, entry_rows
-from kruskal.tensor.rank import expected_rank, generic_rank, maximal_rank
+from kruskal.tensor.kruskal import RANK_TOLERANCE, compose, decompose, effective_ranks, entry_rows
+from kruskal.tensor.rank import expected_rank, generic_rank, maximal_rank, refuse_impossible_rank
 
 __all__ = [
+    "RANK_TOLERANCE",
     "compose",
     "decompose",
     "effective_ranks",
@@ -11,4 +12,5 @@ __all__ = [
     "expected_rank",
     "generic_rank",
     "maximal_rank",
+    "refuse_impossible_rank",
 ]

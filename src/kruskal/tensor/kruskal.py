@@ -11,6 +11,9 @@ import numpy as np
 
 from kruskal.kernel import kernel
 
+RANK_TOLERANCE = 0.01
+"""What counts for the rank: this share of the strongest term or singular value, unless said otherwise."""
+
 
 def entry_rows(shape: Sequence[int]) -> np.ndarray:
     """Rows of the stacked factors that make up each entry, in C order.

@@ -50,3 +50,13 @@ def generic_rank(shape: Sequence[int]) -> int:
 def maximal_rank(shape: Sequence[int]) -> int:
     """An upper bound on the rank of any tensor of this shape: the product of all modes but the largest."""
     return max(1, math.prod(_sizes(shape)[:-1]))
+
+
+def refuse_impossible_rank(rank: int, shape: Sequence[int], where: str = "") -> None:
+    """Refuse a rank that no tensor of this shape has; ``where`` says which rank is meant."""
+    most = maximal_rank(shape)
+    if rank > most:
+        size = "x".join(map(str, shape))
+        raise InputError(
+            f"rank {rank}{where} is not possible: no tensor of shape {size} has a rank above {most}"
+        )
