@@ -18,7 +18,7 @@ class Restoration:
     Attributes
     ----------
     mean, std : arrays of the input's shape, in its units. ``std`` is the uncertainty of an entry: its spread
-        over the kept draws and, with a weight of 0.4, over the overlapping items; without the noise.
+        over the kept draws and, with a weight of 0.45, over the overlapping items; without the noise.
     noise_std : inferred standard deviation of the noise, in the input's units
     dictionary : (K, m_1, .., m_T) atoms of the last draw, in scaled units
     ranks : (K,) rank of each atom at a relative tolerance of 1 % (-1: not defined, BPFA of order not 2)

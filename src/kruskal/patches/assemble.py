@@ -17,7 +17,7 @@ Share = Callable[[Callable[[int], None], int], object]
 """Who calls a function of 0 .. n - 1, n times: a loop, or threads."""
 _PART = 16_384  # entries of the array that one thread adds to at a time
 
-OPINION_SHARE = 0.4
+OPINION_SHARE = 0.45
 """How much of the spread of overlapping items counts as uncertainty of their average."""
 
 
