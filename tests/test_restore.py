@@ -1,5 +1,9 @@
 """The functions that people call: arguments, results, checkpoints."""
 
+import json
+import os
+import signal
+
 import numpy as np
 import pytest
 
@@ -7,6 +11,7 @@ import kruskal
 from kruskal.data import Scaling
 from kruskal.defaults import Look, default_patch_shape
 from kruskal.engines import checkpoint
+from kruskal.engines.chain import Chain
 from kruskal.engines.progress import Silent
 from kruskal.settings import resolve
 
@@ -203,15 +208,56 @@ def test_a_run_that_fails_keeps_what_it_has(tmp_path, monkeypatch):
     np.testing.assert_array_equal(kruskal.resume(tmp_path / "run").mean, whole.mean)
 
 
-def test_a_failed_checkpoint_does_not_cost_the_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "error", [kruskal.InputError("no space left"), OSError(5, "no space left"), MemoryError("no space left")]
+)
+def test_a_failed_checkpoint_does_not_cost_the_run(tmp_path, monkeypatch, error):
     def full_disk(*_):
-        raise kruskal.InputError("no space left")
+        raise error
 
     monkeypatch.setattr(checkpoint, "save", full_disk)
     told = Notes()
     result = kruskal.inpaint(X, **QUICK, checkpoint=tmp_path / "run", checkpoint_seconds=0, progress=told)
     assert np.isfinite(result.mean).all() and told.updates == [1, 2, 3, 4]
     assert any("no checkpoint could be written after sweep 4: no space left" in note for note in told.notes)
+
+
+def test_ctrl_c_during_the_last_checkpoint_comes_after_it(tmp_path, monkeypatch):
+    save = checkpoint.save
+
+    def disturbed(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        save(*arguments)
+
+    monkeypatch.setattr(checkpoint, "save", disturbed)
+    with pytest.raises(KeyboardInterrupt):
+        kruskal.inpaint(X, X < 1.2, **QUICK, checkpoint=tmp_path / "run")
+    header = json.loads((tmp_path / "run" / "state.json").read_text())
+    assert (header["done"], header["ended"]) == (4, True)
+
+
+def test_a_run_that_fails_in_its_first_sweep_saves_nothing(tmp_path, monkeypatch):
+    def no_memory(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(Chain, "advance", no_memory)
+    with pytest.raises(MemoryError):
+        kruskal.inpaint(X, X < 1.2, **QUICK, checkpoint=tmp_path / "run")
+    assert sorted(os.listdir(tmp_path / "run")) == ["input.npz", "state.json"]
+
+
+def test_a_folder_is_held_while_it_is_read(tmp_path, monkeypatch):
+    """Else a run that goes on elsewhere could be overwritten from an older state."""
+    kruskal.inpaint(X, X < 1.2, **QUICK, checkpoint=tmp_path / "run")
+    load, held = checkpoint.load, []
+
+    def watched(directory):
+        held.append((directory / "lock").exists())
+        return load(directory)
+
+    monkeypatch.setattr(checkpoint, "load", watched)
+    kruskal.resume(tmp_path / "run")
+    assert held == [True]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from kruskal.defaults import Look, default_regions
 from kruskal.engines.chain import TRACED
 from kruskal.engines.progress import Progress
 from kruskal.engines.stream import Expected
+from kruskal.engines.tasks import blas_on_one_thread
 from kruskal.errors import InputError
 from kruskal.gibbs.start import evenly_spread
 from kruskal.models.base import FactorModel
@@ -171,7 +172,8 @@ class BlockwiseRun:
                 break
         if not found:
             raise InputError(f"nothing is observed where patches of {self.scene.values.name} begin")
-        return model.start(self.settings.start, _items(found), seed)
+        with blas_on_one_thread():  # its sums depend on the number of threads
+            return model.start(self.settings.start, _items(found), seed)
 
     def _sample(self, number: int, visit: int, most: int) -> list[_Matrix]:
         """At most so many of the patches that begin in a block, at random; none if nothing is observed."""

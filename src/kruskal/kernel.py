@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -81,12 +82,11 @@ class _Once(event.Listener):
     """Calls back at the first compilation."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
-        self._callback: Callable[[], None] | None = callback
+        self._callback, self._first = callback, Lock()
 
     def on_start(self, event: Any) -> None:
-        callback, self._callback = self._callback, None
-        if callback is not None:
-            callback()
+        if self._first.acquire(blocking=False):  # and never released: threads may compile at once
+            self._callback()
 
     def on_end(self, event: Any) -> None:
         """Nothing to do."""

@@ -164,9 +164,10 @@ def inpaint(
     directory = None if checkpoint is None else path_of("checkpoint", checkpoint, "folder")
     seconds = _seconds("checkpoint_seconds", checkpoint_seconds)
     run = Run(settings, tuple(pilots), threads, progress, directory, seconds, known)
-    if run.directory is not None:
-        checkpoints.begin(run.directory, values, mask, run.header(), known)
-    return run.restore(values, mask)
+    if run.directory is None:
+        return run.restore(values, mask)
+    with checkpoints.begun(run.directory, values, mask, run.header(), known):
+        return run.restore(values, mask)
 
 
 def denoise(x: Any, **options: Any) -> Restoration:
@@ -180,15 +181,18 @@ def resume(
     """Go on with a run that was given ``checkpoint=directory``; it ends as an uninterrupted run would."""
     directory = path_of("directory", directory, "folder")
     threads, progress = check_threads(threads), check_progress(progress)
-    saved = checkpoints.load(directory)
-    try:
-        seconds = _seconds("checkpoint_seconds", saved.settings.pop("checkpoint_seconds"))
-        pilots = tuple(Pilot.from_json(pilot) for pilot in saved.settings.pop("pilots"))
-        settings = Settings.from_json(saved.settings)
-    except (TypeError, KeyError) as error:
-        raise InputError(f"checkpoint folder {directory} cannot be read: its settings are damaged") from error
-    run = Run(settings, pilots, threads, progress, directory, seconds, saved.dictionary)
-    return run.restore(saved.values, saved.observed, saved.header)
+    with checkpoints.held(directory):  # before its state is read: another process may be at work on it
+        saved = checkpoints.load(directory)
+        try:
+            seconds = _seconds("checkpoint_seconds", saved.settings.pop("checkpoint_seconds"))
+            pilots = tuple(Pilot.from_json(pilot) for pilot in saved.settings.pop("pilots"))
+            settings = Settings.from_json(saved.settings)
+        except (TypeError, KeyError) as error:
+            raise InputError(
+                f"checkpoint folder {directory} cannot be read: its settings are damaged"
+            ) from error
+        run = Run(settings, pilots, threads, progress, directory, seconds, saved.dictionary)
+        return run.restore(saved.values, saved.observed, saved.header)
 
 
 def _free(options: dict[str, Any]) -> set[str]:

@@ -12,10 +12,11 @@ import numpy as np
 
 from kruskal.choose import Pilot
 from kruskal.data import Scaling
+from kruskal.data.atomic import reason
 from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.chain import Chain
 from kruskal.engines.dictionary import Dictionary
-from kruskal.engines.lock import locked, undisturbed
+from kruskal.engines.lock import undisturbed
 from kruskal.engines.online import AnyChain, OnlineChain
 from kruskal.engines.progress import COMPILING, Progress
 from kruskal.engines.stopping import Stopping
@@ -52,14 +53,12 @@ class Run:
     def restore(
         self, values: np.ndarray, observed: np.ndarray, saved: dict[str, Any] | None = None
     ) -> Restoration:
-        """Make the sweeps that are not made yet, and read off the result."""
+        """Make the sweeps that are not made yet, and read off the result; its folder, if any, is held."""
         began = time.perf_counter()
         settings = self.settings
         scaling = Scaling.fit(values, observed)
         items = cut(scaling.forward(np.where(observed, values, 0)), observed, settings.grid, settings.regions)
         with ExitStack() as stack:
-            if self.directory is not None:
-                stack.enter_context(locked(self.directory))
             stack.enter_context(watch_compilation(partial(self.progress.note, COMPILING)))
             chain = self._begin(items, stack)
             if saved is not None and self.directory is not None:
@@ -107,10 +106,12 @@ class Run:
                     self._save(chain)
                     saved_at = time.monotonic()
         except BaseException:
-            with undisturbed():
-                self._save(chain)
+            if chain.done:  # else there is nothing that the same start would not give again
+                with undisturbed():
+                    self._save(chain)
             raise
-        self._save(chain, ended=True)
+        with undisturbed(afterwards=True):
+            self._save(chain, ended=True)
 
     def _tell(self, chain: AnyChain, scaling: Scaling) -> None:
         shown = {name: float(values[-1]) for name, values in self._trace(chain, scaling).items()}
@@ -123,8 +124,10 @@ class Run:
         if self.directory is not None:
             try:
                 checkpoints.save(self.directory, chain, self.header(), ended)
-            except InputError as error:
-                self.progress.note(f"no checkpoint could be written after sweep {chain.done}: {error}")
+            except (InputError, OSError, MemoryError) as error:
+                self.progress.note(
+                    f"no checkpoint could be written after sweep {chain.done}: {reason(error)}"
+                )
 
     def _trace(self, chain: AnyChain, scaling: Scaling) -> dict[str, np.ndarray]:
         """The trace without what the model does not have, noise in the units of the data."""

@@ -252,6 +252,23 @@ def test_a_real_process_is_stopped_and_resumed(cli, damaged, tmp_path, blow, see
     assert contents(tmp_path) == expected
 
 
+def test_a_finished_run_beside_files_of_others_stays(cli, refused, expected, tmp_path):
+    assert cli(*RUN, "--checkpoint", "run").status == 0
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    sentence = refused(*RUN, "--checkpoint", "run")
+    assert sentence == "--checkpoint run holds other files, such as notes.txt; give a new or an empty folder."
+
+
+@pytest.mark.parametrize("left", [[".kruskal-77-abcd.npz"], ["input.npz"], []])
+def test_what_a_killed_process_left_is_no_run(cli, expected, tmp_path, left):
+    """A folder without a job and without a state can be used."""
+    (tmp_path / "run").mkdir()
+    for name in left:
+        (tmp_path / "run" / name).write_text("a part")
+    assert cli(*RUN, "--checkpoint", "run").status == 0
+    assert contents(tmp_path) == expected
+
+
 def test_a_run_holds_its_folder_from_the_beginning(cli, expected, tmp_path, monkeypatch):
     """Pilot runs may take minutes before the first checkpoint: nobody else may begin there meanwhile."""
     answers = []

@@ -5,6 +5,7 @@ import pytest
 
 import kruskal
 from kruskal.errors import InputError
+from kruskal.estimators import deep_fit
 
 from .bars import SIZES, bars
 
@@ -201,6 +202,19 @@ BAD = [
     ({"checkpoint": 3}, "checkpoint must be"),
     ({"svm_options": 3}, "svm_options must be a dictionary or None, not 3"),
 ]
+
+
+def test_a_folder_that_cannot_be_had_is_told_before_anything_is_learned(tmp_path, monkeypatch):
+    X, y = bars(10)
+    kruskal.DGDN(**SIZES, epochs=1, least_steps=0, checkpoint=tmp_path / "fit").fit(X, y)
+
+    def never(*_):
+        raise AssertionError("no start must be made")
+
+    monkeypatch.setattr(deep_fit, "_start", never)
+    for folder, message in (("no/such", "does not exist"), ("fit", "a fit of other data or settings")):
+        with pytest.raises(InputError, match=message):
+            kruskal.DGDN(**SIZES, epochs=2, least_steps=0, checkpoint=tmp_path / folder).fit(X, y)
 
 
 @pytest.mark.parametrize("options, message", BAD)

@@ -1,5 +1,6 @@
 """Two runs in one folder, and signals that come while a run is saved."""
 
+import errno
 import os
 import signal
 import threading
@@ -55,10 +56,11 @@ def test_a_folder_that_is_held_cannot_be_begun(tmp_path):
     with held_elsewhere(folder):
         assert lock.in_use(folder)
         with pytest.raises(InputError, match="is in use by another process"):
-            checkpoint.begin(folder, *DATA)
+            checkpoint.begun(folder, *DATA).__enter__()
         assert os.listdir(folder) == ["lock"]
     assert not lock.in_use(folder)
-    checkpoint.begin(folder, *DATA)
+    with checkpoint.begun(folder, *DATA):
+        assert (folder / "lock").exists()
     assert sorted(os.listdir(folder)) == ["input.npz", "state.json"]
 
 
@@ -78,9 +80,59 @@ def test_a_lock_whose_file_is_gone_holds_nothing(tmp_path, monkeypatch):
         pass
 
 
+def test_a_short_look_at_the_lock_refuses_nobody(tmp_path, monkeypatch):
+    """Another process looks whether the folder is in use, and lets go at once."""
+    refusals = [BlockingIOError, BlockingIOError]
+    real = lock.fcntl.flock
+
+    def flock(*arguments):
+        if refusals:
+            raise refusals.pop()
+        real(*arguments)
+
+    monkeypatch.setattr(lock.fcntl, "flock", flock)
+    with lock.locked(tmp_path):
+        assert not refusals and (tmp_path / "lock").exists()
+    assert not lock.in_use(tmp_path) and os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "number, sentence", [(errno.ENOSYS, None), (errno.ENOLCK, None), (errno.EIO, "cannot be locked")]
+)
+def test_a_disk_without_locks(tmp_path, monkeypatch, number, sentence):
+    """Then a run goes on without, but not when the disk fails."""
+
+    def flock(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(lock.fcntl, "flock", flock)
+    if sentence is None:
+        with lock.locked(tmp_path):
+            pass
+    else:
+        with pytest.raises(InputError, match=sentence), lock.locked(tmp_path):
+            pass
+
+
+def test_a_forked_process_holds_nothing(tmp_path):
+    """And takes no lock away from the process that it came from."""
+    with lock.locked(tmp_path):
+        child = os.fork()
+        if child == 0:  # no assertion here: its failure would go on with the tests in two processes
+            refused = lock.in_use(tmp_path)
+            os._exit(0 if refused else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert (tmp_path / "lock").exists()
+
+
 def test_signals_wait_until_the_state_is_saved():
     before = signal.getsignal(signal.SIGINT)
     with lock.undisturbed():
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
     assert signal.getsignal(signal.SIGINT) is before
+    saved = False
+    with pytest.raises(KeyboardInterrupt), lock.undisturbed(afterwards=True):
+        os.kill(os.getpid(), signal.SIGINT)
+        saved = True
+    assert saved and signal.getsignal(signal.SIGINT) is before

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.gibbs.worlds import dense_codes
 from tests.models.test_limits import sparse_data
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from kruskal.engines import checkpoint
 from kruskal.engines import online as engine_module
@@ -52,6 +53,20 @@ def leaves(value):
 
 def same(one, other):
     return all(np.array_equal(a, b) for a, b in zip(leaves(one), leaves(other), strict=True))
+
+
+def test_the_start_does_not_depend_on_the_threads_of_blas(monkeypatch):
+    real, seen = type(MODEL).start, []
+
+    def start(self, name, items, seed):
+        seen.append({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
+        return real(self, name, items, seed)
+
+    monkeypatch.setattr(type(MODEL), "start", start)
+    with threadpool_limits(2, user_api="blas"):
+        make_chain("exact").close()
+        learn_batch(MODEL, None, picture())
+    assert seen == [{1}, {1}]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,6 +13,7 @@ import typer
 from kruskal.cli import options
 from kruskal.cli.errors import named_by_options
 from kruskal.cli.info_models import TRAINING_FILE, describe_model, describe_training
+from kruskal.engines.checkpoint_files import HEADER, JOB
 from kruskal.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,9 +62,7 @@ def describe(file: Path, key: str | None = None) -> dict[str, Any]:
     dict
         What is worth telling, in the order in which it should be told.
     """
-    from kruskal.cli.job import JOB_FILE, STATE_FILE
-
-    if file.is_dir() and any((file / name).is_file() for name in (JOB_FILE, STATE_FILE)):
+    if file.is_dir() and any((file / name).is_file() for name in (HEADER, JOB)):
         return _describe_checkpoint(file)
     if (file / TRAINING_FILE).is_file():
         return describe_training(file)
@@ -172,7 +171,7 @@ def _describe_checkpoint(directory: Path) -> dict[str, Any]:
     from kruskal.cli.summary import told_settings
 
     found: dict[str, Any] = {"file": str(directory), "format": "checkpoint of kruskal"}
-    if (directory / job_file.JOB_FILE).is_file():
+    if (directory / JOB).is_file():
         job, _, finished = job_file.load(directory)
         found |= {
             "command": job.command,
@@ -182,7 +181,7 @@ def _describe_checkpoint(directory: Path) -> dict[str, Any]:
         }
         if not finished:
             found["go_on_with"] = f"kruskal resume {directory}"
-    state = directory / job_file.STATE_FILE
+    state = directory / HEADER
     if state.is_file():
         try:
             header = json_format.loads(state.read_text(encoding="utf-8"))

@@ -5,26 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from kruskal.engines.lock import LOCK_FILE, in_use, locked
+from kruskal.data.atomic import atomic_path
+from kruskal.engines.checkpoint_files import HEADER, JOB, clear, foreign_files
+from kruskal.engines.lock import in_use, locked
 from kruskal.errors import InputError
 
-JOB_FILE = "job.json"
-STATE_FILE = "state.json"
-STATE_ARRAYS = "state-*.npz"
-_RUN_FILES = (
-    JOB_FILE,
-    STATE_FILE,
-    STATE_ARRAYS,
-    "input.npz",
-    "dictionary.npz",
-    ".kruskal-*",
-    f"{JOB_FILE}.*.part",
-)
 _PATHS = (
     *("input", "output", "mask", "std", "reference", "dictionary", "figures", "report", "save"),
     "checkpoint",
@@ -118,16 +108,8 @@ def store(job: Job, digest: str, finished: bool = False) -> None:
     job = job.absolute()
     told = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(job).items()}
     document = {"format": "kruskal job 1", "finished": finished, "digest": digest, "job": told}
-    target = job.checkpoint / JOB_FILE  # type: ignore[operator]
-    aside = target.with_name(f"{JOB_FILE}.{os.getpid()}.part")
-    try:
-        with open(aside, "w", encoding="utf-8") as stream:
-            json.dump(document, stream, indent=1)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(aside, target)
-    finally:
-        aside.unlink(missing_ok=True)
+    with atomic_path(job.checkpoint / JOB) as temporary:  # type: ignore[operator]
+        temporary.write_text(json.dumps(document, indent=1), encoding="utf-8")
 
 
 def load(directory: Path) -> tuple[Job, str, bool]:
@@ -147,16 +129,16 @@ def load(directory: Path) -> tuple[Job, str, bool]:
     finished : bool
         Whether all outputs were written.
     """
-    path = directory / JOB_FILE
+    path = directory / JOB
     if not directory.is_dir():
         raise InputError(f"there is no checkpoint folder {directory}.")
     if not path.is_file():
-        if (directory / STATE_FILE).is_file():
+        if (directory / HEADER).is_file():
             raise InputError(
                 f"the run in {directory} was started from Python; "
                 f"go on there with kruskal.resume({str(directory)!r})."
             )
-        raise InputError(f"{directory} is not a checkpoint: it holds no {JOB_FILE}.")
+        raise InputError(f"{directory} is not a checkpoint: it holds no {JOB}.")
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         return _job_of(document["job"], directory), str(document["digest"]), bool(document["finished"])
@@ -200,8 +182,9 @@ def claimed(directory: Path | None) -> Iterator[None]:
             clear(directory)
             yield
     finally:
-        if created and not any(directory.iterdir()):
-            directory.rmdir()
+        if created:
+            with suppress(OSError):  # it holds something, or another process has come
+                directory.rmdir()
 
 
 def check_claim(directory: Path) -> None:
@@ -220,20 +203,14 @@ def check_claim(directory: Path) -> None:
         raise InputError(f"--checkpoint {directory} cannot be written to.")
     if in_use(directory):
         raise InputError(f"--checkpoint {directory} is in use by another process.")
-    content = {entry.name for entry in directory.iterdir()} - {LOCK_FILE}
-    if not content:
-        return
-    if JOB_FILE not in content and STATE_FILE not in content:
-        raise InputError(f"--checkpoint {directory} holds other files; give a new or an empty folder.")
-    if JOB_FILE not in content or not load(directory)[2]:
+    others = foreign_files(directory)
+    if others:
+        raise InputError(
+            f"--checkpoint {directory} holds other files, such as {others[0]}; give a new or an empty folder."
+        )
+    begun = [name for name in (JOB, HEADER) if (directory / name).exists()]
+    if begun and (begun[0] != JOB or not load(directory)[2]):
         raise InputError(
             f"--checkpoint {directory} holds an unfinished run: go on with 'kruskal resume {directory}' or "
             "give another folder."
         )
-
-
-def clear(directory: Path) -> None:
-    """Remove the files of a run from a checkpoint folder that this process holds."""
-    for pattern in _RUN_FILES:
-        for path in directory.glob(pattern):
-            path.unlink(missing_ok=True)

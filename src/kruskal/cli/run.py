@@ -16,9 +16,10 @@ from kruskal.cli import out_of_core
 from kruskal.cli.checks import check_outputs, check_result_fits
 from kruskal.cli.errors import Stopped, interrupted, machine_sentence, named_by_options, terminable
 from kruskal.cli.inputs import Inputs, read_inputs
-from kruskal.cli.job import STATE_FILE, Job
+from kruskal.cli.job import Job
 from kruskal.cli.outputs import write_outputs
 from kruskal.cli.summary import as_text, summarise
+from kruskal.engines.checkpoint_files import HEADER, JOB, STATES, clear
 from kruskal.engines.lock import locked
 from kruskal.engines.progress import Progress, choose
 from kruskal.errors import InputError
@@ -64,8 +65,9 @@ def _run(job: Job) -> None:
 
 def _resume(directory: Path, threads: int | None, json: bool, quiet: bool) -> None:
     """Go on with the run whose checkpoints are in `directory` and finish it as if it had never stopped."""
-    job, digest, _ = job_file.load(directory)
+    job_file.load(directory)  # is it one?
     with locked(directory):
+        job, digest, _ = job_file.load(directory)  # as the process that held it before has left it
         _resume_held(job, digest, threads, json, quiet)
 
 
@@ -104,7 +106,7 @@ def _go_on(job: Job, inputs: Inputs, progress: Progress) -> Restoration:
     from kruskal import restore
 
     assert job.checkpoint is not None
-    if not (job.checkpoint / STATE_FILE).is_file():
+    if not (job.checkpoint / HEADER).is_file():
         return _restore(job, inputs, progress)
     return restore.resume(job.checkpoint, threads=job.settings["threads"], progress=progress)
 
@@ -181,12 +183,12 @@ def _with_hint(job: Job, error: Exception) -> Exception:
 
 
 def _how_to_go_on(job: Job) -> str:
-    if job.checkpoint is None or not (job.checkpoint / job_file.JOB_FILE).is_file():
+    if job.checkpoint is None or not (job.checkpoint / JOB).is_file():
         return ""
     return f"; go on with 'kruskal resume {job.checkpoint}'"
 
 
 def _forget_useless(job: Job) -> None:
     """Remove what a run that failed before its first checkpoint left in the folder, which is still held."""
-    if job.checkpoint is not None and not any(job.checkpoint.glob(job_file.STATE_ARRAYS)):
-        job_file.clear(job.checkpoint)
+    if job.checkpoint is not None and not any(job.checkpoint.glob(STATES)):
+        clear(job.checkpoint)

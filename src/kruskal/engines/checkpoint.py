@@ -11,10 +11,8 @@ is pickled.
 """
 
 import json
-import os
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +20,7 @@ import numpy as np
 
 from kruskal.data import atomic_path
 from kruskal.engines.chain import TRACED, Progressed
+from kruskal.engines.checkpoint_files import DICTIONARY, HEADER, INPUT, STATES, foreign_files
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.lock import locked
 from kruskal.engines.online import AnyChain
@@ -30,8 +29,6 @@ from kruskal.gibbs.local import Codes
 from kruskal.patches import PartialDraw, RunningMoments
 
 FORMAT = 2
-_HEADER, _INPUT, _DICTIONARY = "state.json", "input.npz", "dictionary.npz"
-_OURS = re.compile(r"input\.npz|dictionary\.npz|job\.json|lock|state-\d{6}\.npz|\.kruskal-.*")
 _MOMENTS = ("weight", "total", "square", "deviation")
 _PARTIAL = ("weight", "total", "square")
 
@@ -46,20 +43,21 @@ class Saved(NamedTuple):
     dictionary: Dictionary | None
 
 
-def begin(
+@contextmanager
+def begun(
     directory: Path,
     values: np.ndarray,
     observed: np.ndarray,
     settings: dict[str, Any],
     dictionary: Dictionary | None = None,
-) -> None:
-    """Make a checkpoint folder for a run that is about to start; its parent must exist."""
+) -> Iterator[None]:
+    """Make a checkpoint folder for a run, and hold it; its parent must exist."""
     _refuse_used(directory)
     if not directory.parent.is_dir():
         raise InputError(f"checkpoint folder {directory} cannot be made: {directory.parent} does not exist")
     try:
         directory.mkdir(exist_ok=True)
-        others = [name for name in os.listdir(directory) if not _OURS.fullmatch(name)]
+        others = foreign_files(directory)
     except OSError as error:
         raise InputError(f"checkpoint folder {directory} cannot be made: {error.strerror}") from error
     if others:
@@ -68,15 +66,16 @@ def begin(
         )
     with locked(directory):
         _refuse_used(directory)  # by a run that began meanwhile
-        with atomic_path(directory / _INPUT) as temporary:
+        with atomic_path(directory / INPUT) as temporary:
             np.savez(temporary, values=values, observed=observed)
         if dictionary is not None:
-            dictionary.save(directory / _DICTIONARY)
+            dictionary.save(directory / DICTIONARY)
         _write_header(directory, {"settings": settings, "done": 0, "state": None, "ended": False})
+        yield
 
 
 def _refuse_used(directory: Path) -> None:
-    if (directory / _HEADER).exists():
+    if (directory / HEADER).exists():
         raise InputError(
             f"checkpoint folder {directory} already holds a run: "
             f"go on with 'kruskal resume {directory}', or give another folder"
@@ -97,25 +96,33 @@ def save(directory: Path, chain: AnyChain, settings: dict[str, Any], ended: bool
     with atomic_path(directory / name) as temporary:
         np.savez(temporary, **arrays)
     _write_header(directory, {"settings": settings, "done": now.done, "state": name, "ended": ended})
-    for old in directory.iterdir():
-        if re.fullmatch(r"state-\d{6}\.npz", old.name) and old.name != name:
-            old.unlink(missing_ok=True)
+    with suppress(OSError):  # an old state that stays does no harm
+        for old in directory.glob(STATES):
+            if old.name != name:
+                old.unlink(missing_ok=True)
+
+
+@contextmanager
+def held(directory: Path) -> Iterator[None]:
+    """Hold the checkpoint folder of a run, if it is one."""
+    if not (directory / HEADER).is_file():
+        raise InputError(f"{directory} is no checkpoint folder: there is no {HEADER} in it")
+    with locked(directory):
+        yield
 
 
 def load(directory: Path) -> Saved:
-    """Read the header and the input of a checkpoint folder."""
-    if not (directory / _HEADER).is_file():
-        raise InputError(f"{directory} is no checkpoint folder: there is no {_HEADER} in it")
+    """Read the header and the input of a checkpoint folder, which is held."""
     with _readable(directory):
-        header = json.loads((directory / _HEADER).read_text())
+        header = json.loads((directory / HEADER).read_text())
         if header["format"] != FORMAT:
             raise InputError(
                 f"checkpoint folder {directory} has format {header['format']}; this version reads {FORMAT}"
             )
         settings = dict(header["settings"])
         known = settings.get("known_atoms") is not None
-        dictionary = Dictionary.load(directory / _DICTIONARY) if known else None
-        with np.load(directory / _INPUT, allow_pickle=False) as archive:
+        dictionary = Dictionary.load(directory / DICTIONARY) if known else None
+        with np.load(directory / INPUT, allow_pickle=False) as archive:
             return Saved(archive["values"], archive["observed"], settings, header, dictionary)
 
 
@@ -210,5 +217,5 @@ def _like(pattern: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _write_header(directory: Path, header: dict[str, Any]) -> None:
-    with atomic_path(directory / _HEADER) as temporary:
+    with atomic_path(directory / HEADER) as temporary:
         Path(temporary).write_text(json.dumps({"format": FORMAT, **header}, indent=1))

@@ -1,15 +1,25 @@
 """A folder that one process works in, and signals that come while it saves what it has."""
 
+import errno
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 from kruskal.errors import InputError
 
+try:
+    import fcntl
+except ImportError:  # not on this operating system
+    fcntl = None  # type: ignore[assignment]
+
 LOCK_FILE = "lock"
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
+_ATTEMPTS, _WAIT = 6, 0.01
 
 
 class InUse(InputError):
@@ -17,10 +27,10 @@ class InUse(InputError):
 
 
 class _Mine(threading.local):
-    """The folders that this thread holds."""
+    """The folders that this thread holds, each with the process: a forked one holds none of them."""
 
     def __init__(self) -> None:
-        self.places: set[str] = set()
+        self.places: set[tuple[int, str]] = set()
 
 
 _MINE = _Mine()
@@ -32,7 +42,7 @@ def locked(directory: Path) -> Iterator[None]:
 
     Inside of it the same thread may hold the folder again.
     """
-    place = os.path.realpath(directory)
+    place = _place(directory)
     if place in _MINE.places:
         yield
         return
@@ -48,7 +58,7 @@ def locked(directory: Path) -> Iterator[None]:
 
 def in_use(directory: Path) -> bool:
     """Whether another process or thread holds the folder."""
-    if os.path.realpath(directory) in _MINE.places:
+    if _place(directory) in _MINE.places or not (directory / LOCK_FILE).exists():
         return False
     try:
         with _lock_file(directory):
@@ -57,40 +67,72 @@ def in_use(directory: Path) -> bool:
         return True
 
 
+def _place(directory: Path) -> tuple[int, str]:
+    return os.getpid(), os.path.realpath(directory)
+
+
 @contextmanager
 def _lock_file(directory: Path) -> Iterator[None]:
-    try:
-        import fcntl
-    except ImportError:  # not on this operating system: two processes must be kept apart by hand
-        yield
-        return
-    path = directory / LOCK_FILE
-    try:
-        opened = path.open("w")
-    except OSError as error:
-        raise InputError(f"checkpoint folder {directory} cannot be written to: {error.strerror}") from error
-    with opened as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(file.fileno()).st_ino != path.stat().st_ino:
-                raise FileNotFoundError  # its holder removed it, and another process made a new one
-        except OSError as error:
-            raise InUse(f"checkpoint folder {directory} is in use by another process") from error
+    path, process = directory / LOCK_FILE, os.getpid()
+    with _opened_and_locked(path):
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)
+            if os.getpid() == process:
+                path.unlink(missing_ok=True)
+
+
+def _opened_and_locked(path: Path) -> IO[str]:
+    """The file, locked if the operating system and the disk can do that; else runs are kept apart by hand.
+
+    Another process may just look whether it is locked, so a refusal counts after some tries only; and what is
+    locked must still be there under this name, as a holder removes it in the end.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            file = path.open("w")
+        except OSError as error:
+            raise InputError(
+                f"checkpoint folder {path.parent} cannot be written to: {error.strerror}"
+            ) from error
+        try:
+            if fcntl is None:
+                return file
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(file.fileno()).st_ino == path.stat().st_ino:
+                return file
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        except OSError as error:
+            if error.errno in _NO_LOCKS:
+                return file
+            file.close()
+            raise InputError(f"checkpoint folder {path.parent} cannot be locked: {error.strerror}") from error
+        file.close()
+        if attempt < _ATTEMPTS - 1:
+            time.sleep(_WAIT)
+    raise InUse(f"checkpoint folder {path.parent} is in use by another process")
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Let no further Ctrl-C or SIGTERM come between, once one has come and the state is being saved."""
+def undisturbed(afterwards: bool = False) -> Iterator[None]:
+    """Let no Ctrl-C or SIGTERM come between while a state is saved; ``afterwards`` the first of them comes.
+
+    Not needed where one has come already, and ends the run.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    came: list[int] = []
+
+    def remember(number: int, frame: Any) -> None:
+        came.append(number)
+
+    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: not set by Python
+    if afterwards and came:
+        signal.raise_signal(came[0])

@@ -10,6 +10,7 @@ import numpy as np
 
 from kruskal.engines.batches import Batches, Source
 from kruskal.engines.chain import TRACED, Chain, Progressed, looked_at, traced
+from kruskal.engines.tasks import blas_on_one_thread
 from kruskal.engines.threads import ThreadEngine
 from kruskal.gibbs.local import Codes, join_codes, pick_codes, split_codes
 from kruskal.gibbs.start import evenly_spread
@@ -57,7 +58,8 @@ class OnlineChain:
         """A chain at its start; it has an engine of its own, see `close`."""
         batches = Batches(source.n_items, n_batches, seed, reshuffled=kind == "cdf")
         sample = source.take(evenly_spread(source.n_items))
-        state = model.start(start, sample, seed) if isinstance(start, str) else start
+        with blas_on_one_thread():  # its sums depend on the number of threads
+            state = model.start(start, sample, seed) if isinstance(start, str) else start
         state = state._replace(log_odds=np.tile(state.log_odds[:1], (source.n_regions, 1)))
         memory = nothing_seen(kind, n_batches, source.n_regions, state, source.complete)
         codes = [Codes.empty(size, sample.flat.dtype) for size in batches.sizes]

@@ -27,7 +27,10 @@ _RECENT = 10
 
 
 class Progress(Protocol):
-    """Whatever listens to a run; the engine calls these four, always in the same thread."""
+    """Whatever listens to a run; it is called in the thread that runs it.
+
+    Only `note` may come from another one, when that one has to compile a kernel.
+    """
 
     def start(self, total: int, done: int = 0, unit: str = "sweep") -> None:
         """Begin a run of `total` sweeps, or another `unit`, of which `done` were made before (resumed)."""

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kruskal.engines.chain import TRACED, traced
+from kruskal.engines.tasks import blas_on_one_thread
 from kruskal.engines.threads import ThreadEngine
 from kruskal.gibbs.surrogate import Filtered
 from kruskal.models import FIRST_NOISE_PRECISION, Global
@@ -42,7 +43,8 @@ def learn_batch(
     forgetting : factor from 0 to 1 on everything that is remembered of the batches before
     """
     if learned is None:
-        learned = Learned.beginning(model.start(start, items, seed))
+        with blas_on_one_thread():  # its sums depend on the number of threads
+            learned = Learned.beginning(model.start(start, items, seed))
     state, memory, sweeps, trace = learned
     with ThreadEngine(items, threads, len(state.log_odds)) as engine:
         after = learn_from(model, state, memory, engine, seed, sweeps + 1, passes, forgetting)

@@ -11,7 +11,8 @@ digest says whether they are the same. Nothing is pickled.
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,10 @@ def save(directory: Path, digest: str, done: int, arrays: Mapping[str, np.ndarra
     header = {"format": FORMAT, "digest": digest, "done": done, "state": name}
     with atomic_path(directory / _HEADER) as temporary:
         Path(temporary).write_text(json.dumps(header, indent=1))
-    for old in directory.iterdir():
-        if _STATE.fullmatch(old.name) and old.name != name:
-            old.unlink(missing_ok=True)
+    with suppress(OSError):  # an old state that stays does no harm
+        for old in directory.iterdir():
+            if _STATE.fullmatch(old.name) and old.name != name:
+                old.unlink(missing_ok=True)
 
 
 def load(directory: Path, digest: str, like: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
@@ -66,10 +68,24 @@ def load(directory: Path, digest: str, like: Mapping[str, np.ndarray]) -> dict[s
 
     They must be ``like`` those of a fit that begins, but for the length of the trace.
     """
+    header = read_header(directory, digest)
+    if header is None:
+        return None
+    with _readable(directory):
+        with np.load(directory / header["state"], allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        for name, array in like.items():
+            if arrays[name].shape[name == "trace" :] != array.shape[name == "trace" :]:
+                raise ValueError(f"{name} has shape {arrays[name].shape} instead of {array.shape}")
+        return arrays | {"done": np.int64(header["done"])}
+
+
+def read_header(directory: Path, digest: str) -> dict[str, Any] | None:
+    """What is said of the saved state, or None when nothing was saved yet; it must have this digest."""
     if not (directory / _HEADER).is_file():
         return None
-    try:
-        header = json.loads((directory / _HEADER).read_text())
+    with _readable(directory):
+        header: dict[str, Any] = json.loads((directory / _HEADER).read_text())
         if header["format"] != FORMAT:
             raise InputError(
                 f"checkpoint folder {directory} has format {header['format']}; this version reads {FORMAT}"
@@ -78,12 +94,14 @@ def load(directory: Path, digest: str, like: Mapping[str, np.ndarray]) -> dict[s
             raise InputError(
                 f"checkpoint folder {directory} holds a fit of other data or settings: give another folder"
             )
-        with np.load(directory / header["state"], allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        for name, array in like.items():
-            if arrays[name].shape[name == "trace" :] != array.shape[name == "trace" :]:
-                raise ValueError(f"{name} has shape {arrays[name].shape} instead of {array.shape}")
-        return arrays | {"done": np.int64(header["done"])}
+    return header
+
+
+@contextmanager
+def _readable(directory: Path) -> Iterator[None]:
+    """Damaged files become one sentence."""
+    try:
+        yield
     except InputError:
         raise
     except DAMAGE as error:

@@ -2,12 +2,14 @@
 
 import math
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from kruskal.data.atomic import reason
 from kruskal.engines import training_files
 from kruskal.engines.lock import locked, undisturbed
 from kruskal.engines.progress import Progress
@@ -52,13 +54,23 @@ class Keeping(NamedTuple):
     digest: str = ""
 
 
+@contextmanager
+def held(keeping: Keeping) -> Iterator[None]:
+    """Hold the folder, if there is one, for a fit that may have it."""
+    if keeping.directory is None:
+        yield
+        return
+    training_files.open_folder(keeping.directory)
+    with locked(keeping.directory):
+        training_files.read_header(keeping.directory, keeping.digest)
+        yield
+
+
 def train(steps: Steps, total: int, keeping: Keeping, progress: Progress) -> None:
-    """Make the steps that are not made yet."""
+    """Make the steps that are not made yet; the folder is held."""
     directory = keeping.directory
     with ExitStack() as stack:
         if directory is not None:
-            training_files.open_folder(directory)
-            stack.enter_context(locked(directory))
             saved = training_files.load(directory, keeping.digest, steps.now.arrays())
             if saved is not None:
                 steps.go_on_from(saved)
@@ -74,10 +86,12 @@ def train(steps: Steps, total: int, keeping: Keeping, progress: Progress) -> Non
                     _save(steps.now, keeping, progress)
                     saved_at = time.monotonic()
         except BaseException:
-            with undisturbed():
-                _save(steps.now, keeping, progress)
+            if steps.now.done:
+                with undisturbed():
+                    _save(steps.now, keeping, progress)
             raise
-        _save(steps.now, keeping, progress)
+        with undisturbed(afterwards=True):
+            _save(steps.now, keeping, progress)
 
 
 def _shown(now: State) -> dict[str, float]:
@@ -93,5 +107,5 @@ def _save(now: State, keeping: Keeping, progress: Progress) -> None:
         return
     try:
         training_files.save(keeping.directory, keeping.digest, now.done, now.arrays())
-    except InputError as error:
-        progress.note(f"no checkpoint could be written after step {now.done}: {error}")
+    except (InputError, OSError, MemoryError) as error:
+        progress.note(f"no checkpoint could be written after step {now.done}: {reason(error)}")

@@ -14,7 +14,7 @@ from kruskal.engines.pretraining import pretrain
 from kruskal.engines.progress import COMPILING, check_progress
 from kruskal.engines.training import TRACED, Data, Training, part_threads
 from kruskal.engines.training_files import digest_of
-from kruskal.engines.training_run import Keeping, train
+from kruskal.engines.training_run import Keeping, held, train
 from kruskal.errors import InputError
 from kruskal.estimators.deep_settings import Images, build_model, build_schedule
 from kruskal.kernel import watch_compilation
@@ -76,7 +76,9 @@ def fit_deep(
     expectation = None
     if options["method"] == "mcem":
         expectation = MonteCarloEM(network=model.network)
+    keeping = _keeping(options, images.values, labels, validation)
     with (
+        held(keeping),
         watch_compilation(partial(progress.note, COMPILING)),
         part_threads(threads) as engine,
     ):
@@ -90,7 +92,7 @@ def fit_deep(
             if expectation is None
             else MonteCarloTraining(model, expectation, *common)
         )
-        train(steps, schedule.total, _keeping(options, images.values, labels, validation), progress)
+        train(steps, schedule.total, keeping, progress)
     trace = {name: column for name, column in zip(TRACED, steps.now.trace.T) if not np.isnan(column).all()}
     seconds = time.perf_counter() - began
     return Fitted(model, expectation, steps.now.moving.average, start.scales, trace, seconds)

@@ -1,0 +1,25 @@
+"""The files of a checkpoint folder by name; what is in them is told in `kruskal.engines.checkpoint`."""
+
+import os
+import re
+from pathlib import Path
+
+HEADER, INPUT, DICTIONARY = "state.json", "input.npz", "dictionary.npz"
+STATES = f"state-{6 * '[0-9]'}.npz"
+JOB = "job.json"
+"""What a command line asked for; a run that was started from Python has none."""
+_RUN_FILES = (HEADER, STATES, INPUT, DICTIONARY, ".kruskal-*", JOB)
+"""In the order in which they are removed: whoever is killed meanwhile leaves a folder that is free."""
+_OURS = re.compile(r"state\.json|state-\d{6}\.npz|input\.npz|dictionary\.npz|\.kruskal-.*|job\.json|lock")
+
+
+def foreign_files(directory: Path) -> list[str]:
+    """What a checkpoint folder holds that no run has written, by name."""
+    return sorted(name for name in os.listdir(directory) if not _OURS.fullmatch(name))
+
+
+def clear(directory: Path) -> None:
+    """Remove the files of a run from a checkpoint folder that this process holds."""
+    for pattern in _RUN_FILES:
+        for path in directory.glob(pattern):
+            path.unlink(missing_ok=True)
