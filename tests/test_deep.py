@@ -38,6 +38,16 @@ def options(**changes):
     return layer_options(**given)
 
 
+def test_two_numbers_for_two_layers_are_one_for_each():
+    """As they are for DGDN; a pair of numbers is the size of the atoms of any other number of layers."""
+    both = options(n_atoms=(4, 5), atom_sizes=(5, 3), pooling=(3, 2))
+    assert [layer.atom_size for layer in both] == [(5, 5), (3, 3)]
+    assert [layer.pooling for layer in both] == [(3, 3), (2, 2)]
+    for depth in (1, 3):
+        found = options(n_atoms=depth * (4,), atom_sizes=(5, 3), pooling=1)
+        assert {layer.atom_size for layer in found} == {(5, 3)}
+
+
 def test_sizes_of_the_paper():
     mnist = options(n_atoms=(50, 200), atom_sizes=((8, 8), (6, 6)), pooling=((3, 3),))
     assert image_shapes((28, 28, 1), mnist) == [(7, 7), (2, 2)]

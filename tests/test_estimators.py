@@ -191,6 +191,12 @@ def test_an_item_without_observed_entries_has_no_codes(items, fitted):
     assert np.isfinite(mean).all() and np.isfinite(std).all()
 
 
+def test_arrays_among_the_parameters_are_kept_as_numbers(items, tmp_path):
+    model = kruskal.KFA(**SHORT, usage_prior=np.array([12.0, 5.0])).fit(items)
+    model.save(tmp_path / "model.npz")
+    assert kruskal.KFA.load(tmp_path / "model.npz").usage_prior == (12.0, 5.0)
+
+
 @pytest.mark.parametrize("name", ["KFA", "BPFA"])
 def test_save_and_load(name, items, observed, tmp_path):
     model = getattr(kruskal, name)(**SHORT | {"seed": np.int64(3)}, usage_prior=(12, 5.0))

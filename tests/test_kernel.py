@@ -42,11 +42,12 @@ def test_a_change_in_another_file_of_kernels_makes_the_cache_stale(tmp_path):
 
 def test_compilation_is_noticed_once():
     said = []
-    with watch_compilation(lambda: said.append("compiling")):
-        assert said == []
+    with watch_compilation(lambda: said.append("compiling")) as compilation:
+        assert said == [] and compilation.seconds == 0.0
         plus_one = njit(lambda x: x + 1)  # not cached, so compiled in any case
         assert plus_one(1) == 2 and plus_one(1.0) == 2.0
         assert said == ["compiling"]
-        assert plus_one(2) == 3
+        seconds = compilation.seconds
+        assert plus_one(2) == 3 and 0.0 < seconds == compilation.seconds
     njit(lambda x: x + 2)(1)
     assert said == ["compiling"]

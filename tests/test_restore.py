@@ -3,16 +3,19 @@
 import json
 import os
 import signal
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 import kruskal
+from kruskal import running
 from kruskal.data import Scaling
 from kruskal.defaults import Look, default_patch_shape
 from kruskal.engines import checkpoint
 from kruskal.engines.chain import Chain
 from kruskal.engines.progress import Silent
+from kruskal.kernel import Compilation
 from kruskal.settings import resolve
 
 X = np.add.outer(np.sin(np.arange(12.0)), np.cos(np.arange(12.0)))
@@ -234,6 +237,28 @@ def test_ctrl_c_during_the_last_checkpoint_comes_after_it(tmp_path, monkeypatch)
         kruskal.inpaint(X, X < 1.2, **QUICK, checkpoint=tmp_path / "run")
     header = json.loads((tmp_path / "run" / "state.json").read_text())
     assert (header["done"], header["ended"]) == (4, True)
+
+
+@pytest.mark.parametrize("compiled, sweeps", [(0.0, 1), (3600.0, 4)])
+def test_compilation_does_not_count_as_time_of_a_budget(monkeypatch, compiled, sweeps):
+    @contextmanager
+    def watch(callback):
+        compilation = Compilation(callback)
+        compilation.seconds = compiled
+        yield compilation
+
+    told = Notes()
+    monkeypatch.setattr(running, "watch_compilation", watch)
+    result = kruskal.inpaint(X, X < 1.2, **QUICK, time_budget=1e-6, progress=told)
+    assert len(result.trace["noise_std"]) == sweeps
+    notes = ["time was up in sweep 1, before the burn-in of 2 was over"] if sweeps < 2 else []
+    assert told.notes == notes
+
+
+def test_pilots_that_are_asked_for_in_vain():
+    told = Notes()
+    kruskal.inpaint(X, auto=True, sweeps=2, progress=told)
+    assert any(note.startswith("no pilot runs") for note in told.notes)
 
 
 def test_a_run_that_fails_in_its_first_sweep_saves_nothing(tmp_path, monkeypatch):

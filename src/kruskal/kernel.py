@@ -7,6 +7,7 @@ fast-math liberties only those are taken that let sums be reassociated and fused
 their meaning. No signature is given: it would compile at import.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -78,22 +79,34 @@ def _stamp() -> tuple[float, int]:
     return max(state.st_mtime for state in states), sum(state.st_size for state in states)
 
 
-class _Once(event.Listener):
-    """Calls back at the first compilation."""
+class Compilation(event.Listener):
+    """Calls back when compilation begins for the first time; ``seconds`` is what all of it has taken."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
-        self._callback, self._first = callback, Lock()
+        self._callback, self._told, self._lock = callback, False, Lock()
+        self._running, self._since, self.seconds = 0, 0.0, 0.0
 
     def on_start(self, event: Any) -> None:
-        if self._first.acquire(blocking=False):  # and never released: threads may compile at once
+        """A kernel, or one that it calls, is compiled; threads may do so at once."""
+        with self._lock:
+            first, self._told = not self._told, True
+            if self._running == 0:
+                self._since = time.perf_counter()
+            self._running += 1
+        if first:
             self._callback()
 
     def on_end(self, event: Any) -> None:
-        """Nothing to do."""
+        """It is."""
+        with self._lock:
+            self._running -= 1
+            if self._running == 0:
+                self.seconds += time.perf_counter() - self._since
 
 
 @contextmanager
-def watch_compilation(callback: Callable[[], None]) -> Iterator[None]:
+def watch_compilation(callback: Callable[[], None]) -> Iterator[Compilation]:
     """Call ``callback`` once if a kernel has to be compiled inside the block; not when it is in the cache."""
-    with event.install_listener("numba:compile", _Once(callback)):
-        yield
+    found = Compilation(callback)
+    with event.install_listener("numba:compile", found):
+        yield found

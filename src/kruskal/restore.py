@@ -85,7 +85,8 @@ def inpaint(
     channels : "keep" takes the last axis whole into every patch, "cut" cuts it like the others
     usage_prior : (a_pi, b_pi) of the beta process; a larger b_pi is sparser, the paper has (K, 1)
     sparsity : the same as b_pi per item, with a_pi = K (default: 0 for clean and nearly complete data, which
-        is the paper's prior, 2 for clean data with much missing, 64 if in colour, 1/8 for noisy data)
+        is the paper's prior, 2 for clean data with much missing, 64 if in colour, 1/8 for noisy data,
+        more when the noise is loud, and 16 for noise on a smooth grey picture)
     regions : the array is divided into at most this many regions (powers of two), each with a usage of its
         own (default: up to 64); 1 is the paper's model
     dictionary : start from these atoms, of `kruskal.learn` or the file of one; they settle patch, model,
@@ -93,11 +94,13 @@ def inpaint(
     adapt : learn the atoms of the dictionary further
     auto : test the defaults of patch, sparsity and rank in short pilot runs that predict hidden entries, and
         take others where these are surely better; None does so when none of the three is given and there
-        is neither a dictionary nor a time budget
+        is neither a dictionary nor a time budget. Clean and nearly complete data, and fewer than 4,000
+        observed entries, have none
     until_converged : end burn-in when the trace is level, and the run when more draws no longer move the
         estimate; ``sweeps`` (default then 500) and ``burn_in`` are upper limits
-    time_budget : end the sweeps after so many seconds, pilot runs not counted, but finish the annealing (by
-        default only "mgp-cp" has any then); a resumed run has them anew. It cannot be repeated exactly
+    time_budget : end the sweeps after so many seconds, pilot runs and compilation not counted, but finish the
+        annealing (by default only "mgp-cp" has any then); a resumed run has them anew. It cannot be repeated
+        exactly
     online : learn from one batch of patches at a time, and remember of the others "exact" sums (the same as
         True), the paper's surrogates ("cdf"), or surrogates that are replaced at each visit
         ("incremental"); docs/model.md says what each guarantees
@@ -158,6 +161,8 @@ def inpaint(
             values, mask, resolved, estimate, free, channels, settings.seed, progress.note
         )
         settings = resolved(values.shape, **better)
+    elif auto:
+        progress.note("no pilot runs: these data are clean and nearly complete, or too few are observed")
     check_memory(settings.online, settings.n_atoms, math.prod(settings.patch_shape), bool(mask.all()))
     if settings.online and batch_size is not None and batch_size > settings.batch_size:
         progress.note(f"one batch holds all {settings.batch_size} patches, not {batch_size} as asked for")

@@ -22,7 +22,7 @@ from kruskal.engines.progress import COMPILING, Progress
 from kruskal.engines.stopping import Stopping
 from kruskal.engines.threads import StackEngine, ThreadEngine
 from kruskal.errors import InputError
-from kruskal.kernel import watch_compilation
+from kruskal.kernel import Compilation, watch_compilation
 from kruskal.models import MGPCPModel
 from kruskal.models.base import FactorModel
 from kruskal.patches import Items, cut
@@ -59,7 +59,7 @@ class Run:
         scaling = Scaling.fit(values, observed)
         items = cut(scaling.forward(np.where(observed, values, 0)), observed, settings.grid, settings.regions)
         with ExitStack() as stack:
-            stack.enter_context(watch_compilation(partial(self.progress.note, COMPILING)))
+            compilation = stack.enter_context(watch_compilation(partial(self.progress.note, COMPILING)))
             chain = self._begin(items, stack)
             if saved is not None and self.directory is not None:
                 checkpoints.restore(self.directory, saved, chain)
@@ -69,7 +69,7 @@ class Run:
                 self.progress.start(settings.sweeps * settings.batches, chain.done, "batch")
             stack.callback(self.progress.stop)
             if saved is None or not saved["ended"]:
-                self._sweep_to_the_end(chain, scaling, began)
+                self._sweep_to_the_end(chain, scaling, began, compilation)
             return self._read_off(chain, scaling, items.n_items, time.perf_counter() - began)
 
     def _begin(self, items: Items, stack: ExitStack) -> AnyChain:
@@ -86,7 +86,9 @@ class Run:
         engine = stack.enter_context(kind(items, self.threads))
         return Chain.begin(model, engine, items, start, settings.seed)
 
-    def _sweep_to_the_end(self, chain: AnyChain, scaling: Scaling, began: float) -> None:
+    def _sweep_to_the_end(
+        self, chain: AnyChain, scaling: Scaling, began: float, compilation: Compilation
+    ) -> None:
         settings, saved_at = self.settings, time.monotonic()
         plan = Stopping(
             settings.sweeps, settings.burn_in, settings.until_converged, settings.time_budget,
@@ -95,9 +97,14 @@ class Run:
         keep = chain.now.keeping
         try:
             while True:
-                whole, seconds = chain.in_sweeps(), time.perf_counter() - began
+                whole, seconds = chain.in_sweeps(), time.perf_counter() - began - compilation.seconds
                 if whole is not None:  # an epoch is kept or not, and made, as a whole
                     if plan.ended(whole, seconds):
+                        if whole.done < settings.burn_in:
+                            self.progress.note(
+                                f"time was up in sweep {whole.done}, "
+                                f"before the burn-in of {settings.burn_in} was over"
+                            )
                         break
                     keep = plan.keeps(whole, seconds)
                 chain.advance(keep, look=settings.until_converged)

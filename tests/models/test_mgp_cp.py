@@ -32,6 +32,8 @@ def test_the_rank_of_a_synthetic_tensor(shape, share, seed):
     found = kruskal.inpaint(values, observed, model="mgp-cp", rank=8, sweeps=150, seed=seed)
     assert found.rank == 3
     assert found.trace["rank"].shape == (150,) and found.usage.shape == (8,)
+    # the strongest term first, whatever place it had in a draw
+    assert (np.diff(found.usage) <= 0).all() and (found.usage[: found.rank] > 0.5).all()
     assert found.noise_std == pytest.approx(0.05 * truth.std(), rel=0.15)
     off = (found.mean - truth)[~observed]
     assert np.sqrt((off**2).mean()) < 0.1 * truth.std()

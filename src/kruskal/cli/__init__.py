@@ -50,7 +50,8 @@ def main(args: Sequence[str] | None = None) -> int:
             return _say("interrupted.", noted[-1])
         if sentence is None:
             raise
-        return _say(f"{sentence()} (see 'kruskal --help')", getattr(error, "exit_code", 2))
+        command = getattr(getattr(error, "ctx", None), "command_path", None) or "kruskal"
+        return _say(f"{sentence()} (see '{command} --help')", getattr(error, "exit_code", 2))
     if status == 130:  # what typer makes of Ctrl-C
         return _say("interrupted.", 130)
     return status if isinstance(status, int) else 0

@@ -123,7 +123,10 @@ CodesWord = Annotated[options.Codes, typer.Option(help="How the codes are drawn.
 Sweeps = Annotated[
     int | None,
     typer.Option(
-        metavar="N", help="Number of Gibbs sweeps.", show_default="48, 100 or 300", rich_help_panel=RUN
+        metavar="N",
+        help="Number of Gibbs sweeps.",
+        show_default="48 to 300, by data and model",
+        rich_help_panel=RUN,
     ),
 ]
 BurnIn = Annotated[
@@ -131,7 +134,7 @@ BurnIn = Annotated[
     typer.Option(
         metavar="N",
         help="Sweeps that are not kept.",
-        show_default="half of --sweeps",
+        show_default="half of --sweeps, or the paper's 40",
         rich_help_panel=RUN,
     ),
 ]

@@ -30,8 +30,8 @@ BatchSize = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Patches per batch, with --online.",
-        show_default="20000, or 5000 for cdf",
+        help="Patches per batch, with --online or --out-of-core.",
+        show_default="20000, or 5000 for cdf and out of core",
         rich_help_panel=RUN,
     ),
 ]
@@ -39,8 +39,9 @@ Epochs = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Visits to every batch, with --online; half of them, or --burn-in, are not kept.",
-        show_default="10",
+        help="Visits to every batch, with --online (half of them, or --burn-in, are not kept), or to every "
+        "block, with --out-of-core.",
+        show_default="10, or 2 and more out of core",
         rich_help_panel=RUN,
     ),
 ]

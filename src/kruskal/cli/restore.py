@@ -95,7 +95,9 @@ def restore(
     time_budget: Annotated[
         float | None,
         typer.Option(
-            metavar="S", help="Stop the sweeps after so many seconds; not repeatable.", rich_help_panel=RUN
+            metavar="S",
+            help="Stop the sweeps after so many seconds, compilation not counted; not repeatable.",
+            rich_help_panel=RUN,
         ),
     ] = None,
     online: online_options.Online = False,

@@ -20,7 +20,7 @@ import numpy as np
 
 from kruskal.data import atomic_path
 from kruskal.engines.chain import TRACED, Progressed
-from kruskal.engines.checkpoint_files import DICTIONARY, HEADER, INPUT, STATES, foreign_files
+from kruskal.engines.checkpoint_files import DICTIONARY, HEADER, INPUT, JOB, STATES, foreign_files
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.lock import locked
 from kruskal.engines.online import AnyChain
@@ -76,9 +76,10 @@ def begun(
 
 def _refuse_used(directory: Path) -> None:
     if (directory / HEADER).exists():
+        asked_for = (directory / JOB).exists()
+        how = f"'kruskal resume {directory}'" if asked_for else f"kruskal.resume({str(directory)!r})"
         raise InputError(
-            f"checkpoint folder {directory} already holds a run: "
-            f"go on with 'kruskal resume {directory}', or give another folder"
+            f"checkpoint folder {directory} already holds a run: go on with {how}, or give another folder"
         )
 
 

@@ -107,7 +107,7 @@ class Dictionary:
         arrays |= {f"trace_{name}": values for name, values in self.trace.items()}
         for name in ("shape", "mean_dictionary", "ranks", "usage", "kept", "n_items"):
             arrays[name] = getattr(self, name)
-        arrays["settings"] = json.dumps(self.settings, default=np.generic.item)
+        arrays["settings"] = json.dumps(self.settings, default=_plain)
         with atomic_path(path) as temporary:
             np.savez(temporary, **{name: np.asarray(value) for name, value in arrays.items()})  # type: ignore[arg-type]
 
@@ -216,3 +216,10 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, KeyError):
         return f"{error} is missing"
     return str(error).strip().rstrip(".") or type(error).__name__
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of NumPy as JSON takes them."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"{value!r} cannot be kept")

@@ -21,8 +21,9 @@ class Stopping:
     ----------
     sweeps : how many at most;  burn_in : how many at most are not kept;  annealing : how many at least
     until_converged : end burn-in and run early when the trace and the estimate say so
-    time_budget : seconds for the sweeps, or None; half of them at most for the burn-in, but for annealing,
-        which is finished. What fits into a time depends on the machine, so such a run is not reproducible
+    time_budget : seconds for the sweeps without compilation, or None; half of them at most for the burn-in,
+        but for annealing, which is finished. What fits into a time depends on the machine, so such a run is
+        not reproducible
     """
 
     sweeps: int

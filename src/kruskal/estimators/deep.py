@@ -47,7 +47,8 @@ class DeepCFA(ScikitEstimator):
     Parameters
     ----------
     n_atoms : number of atoms of every layer before little-used ones are dropped
-    atom_sizes : (m_x, m_y) of every layer, or one number for both
+    atom_sizes : (m_x, m_y) of every layer, or one number for both; two numbers for two layers are one for
+        each
     pooling : (p_x, p_y) after every layer, or after all but the last: the entry of largest size of each block
         goes on, with its sign; while a layer is learned a block has at most one non-zero
     sweeps : Gibbs sweeps in which a layer is learned

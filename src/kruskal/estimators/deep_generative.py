@@ -67,6 +67,7 @@ class DGDN(Pictures, Decisions):
     atoms_ : list of (K, m_x, m_y, C), the atoms of each layer
     coef_ : (Y, d);  intercept_ : (Y,), the decisions of the training
     svm_ : the fitted `kruskal.BayesianSVM`, unless ``svm`` is ``trained``
+    temperature_ : t of `kruskal.models.temperature`, which makes decisions probabilities
     trace_ : per epoch: hinge, residual, training_error, validation_error
     n_dictionary_parameters_ : numbers that the atoms are made of;  seconds_ : of the training
     """

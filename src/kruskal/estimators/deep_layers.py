@@ -216,8 +216,12 @@ def _is_list(value: Any) -> bool:
 
 
 def _several(name: str, value: Any, depth: int | None, pairs: bool = False) -> list[Any]:
-    """One value per layer from a list, or from a single value (a pair of numbers, where it is one)."""
-    single = not _is_list(value) or (pairs and len(value) == 2 and not any(_is_list(v) for v in value))
+    """One value per layer from a list, or from a single value, which may be a pair.
+
+    Two numbers for two layers are one for each, as `kruskal.DGDN` has them.
+    """
+    pair = pairs and depth != 2 and _is_list(value) and len(value) == 2 and not any(map(_is_list, value))
+    single = pair or not _is_list(value)
     found = [value] * (depth or 1) if single else list(value)
     if not found and depth is None:
         raise InputError(f"{name} is empty, expected one entry for each layer")

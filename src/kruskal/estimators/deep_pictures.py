@@ -41,7 +41,10 @@ class Pictures(ScikitEstimator):
         return images.like(visit_images(visit, images.values, self.threads))
 
     def inpaint(self, X: Any, observed: Any, rounds: int = 2, steps: int = 20) -> np.ndarray:
-        """X with the entries where ``observed`` is False filled in; see `kruskal.deep.completion`."""
+        """X with the entries where ``observed`` is False filled in; see `kruskal.deep.completion`.
+
+        Top weights are improved in ``rounds`` rounds of ``steps`` steps, the cells are chosen anew in each.
+        """
         self._need_generative("inpaint")
         values, mask = real_array(X, "X"), real_array(observed, "observed")
         if np.asarray(observed).dtype != bool or mask.shape != values.shape:
@@ -68,7 +71,7 @@ class Pictures(ScikitEstimator):
         """New images: top weights as those of the training images, every cell of a block equally likely.
 
         ``joint`` top weights have the mean and covariance of the training images', ``independent`` ones each
-        their share of zeros and their mean and spread.
+        their share of zeros and their mean and spread. Without a ``seed`` it is that of the model.
         """
         one_of("prior", prior, PRIORS)
         self._need_generative("sample")

@@ -115,7 +115,8 @@ class MGPCPModel:
         state = state._replace(noise_precision=min(noise_precision, cap))
         if number > self.delay:
             state = self._draw_prior(state, seed, number)
-        active = self.active(state, engine.n_observed)
+        # terms change places along the chain: what is counted is the strongest one, the next one, and so on
+        active = np.sort(self.active(state, engine.n_observed))[::-1]
         return state, SweepReport(active * engine.n_items, squares, float(active.sum()))
 
     def _move(self, state: Terms, seed: int, number: int) -> Terms:
