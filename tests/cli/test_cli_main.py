@@ -59,8 +59,8 @@ def test_help_tells_the_defaults_of_the_chain(cli):
     few, whole = resolve((32, 32), look=Look(0.2, 0.0)), resolve((32, 32))
     assert (few.sweeps, few.burn_in, whole.sweeps, whole.burn_in) == (48, 24, 100, 50)
     words = " ".join(cli("inpaint", "--help").out.replace("│", " ").split())
-    assert "Number of Gibbs sweeps. [default: (48, 100 or 300)]" in words
-    assert "half of --sweeps" in words
+    assert "Number of Gibbs sweeps. [default: (48 to 300, by data and model)]" in words
+    assert "half of --sweeps, or the paper's 40" in words
 
 
 def test_help_imports_nothing_heavy():
