@@ -165,7 +165,7 @@ def _common_size(paths: list[Path], shapes: list[tuple[int, ...]]) -> tuple[int,
         if shape[:2] != first:
             raise InputError(
                 f"'{path}' has {shape[0]} x {shape[1]} pixels and '{paths[0]}' {first[0]} x {first[1]}: "
-                "give a size to which all pictures are resized"
+                "give size, to which all pictures are resized"
             )
     return first[0], first[1]
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kruskal.data import atomic_path
+from kruskal.data.atomic import atomic_path, reason
 from kruskal.engines.chain import TRACED, Progressed
 from kruskal.engines.checkpoint_files import DICTIONARY, HEADER, INPUT, JOB, STATES, foreign_files
 from kruskal.engines.dictionary import Dictionary
@@ -178,7 +178,7 @@ def _readable(directory: Path) -> Iterator[None]:
     except KeyError as error:
         raise InputError(f"checkpoint folder {directory} cannot be read: {error} is missing") from error
     except DAMAGE as error:
-        raise InputError(f"checkpoint folder {directory} cannot be read: {error}") from error
+        raise InputError(f"checkpoint folder {directory} cannot be read: {reason(error)}") from error
 
 
 def _split_codes(arrays: dict[str, np.ndarray], sizes: list[int]) -> tuple[Codes, ...]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.data import atomic_path
+from kruskal.data.atomic import atomic_path, reason
 from kruskal.errors import DAMAGE, InputError
 
 FORMAT = 1
@@ -105,4 +105,4 @@ def _readable(directory: Path) -> Iterator[None]:
     except InputError:
         raise
     except DAMAGE as error:
-        raise InputError(f"checkpoint folder {directory} cannot be read: {error}") from error
+        raise InputError(f"checkpoint folder {directory} cannot be read: {reason(error)}") from error
