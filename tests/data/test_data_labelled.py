@@ -53,7 +53,7 @@ def test_grey_and_colour(tmp_path):
 
 def test_different_sizes_and_depths(tmp_path):
     folder(tmp_path, {"a/1.png": GREY, "b/1.png": np.full((12, 10), 65535, dtype=np.uint16)})
-    with pytest.raises(InputError, match=r"1.png' has 12 x 10 pixels and .*1.png' 6 x 8: give a size"):
+    with pytest.raises(InputError, match=r"1.png' has 12 x 10 pixels and .*1.png' 6 x 8: give size,"):
         labelled_pictures(tmp_path)
     found = labelled_pictures(tmp_path, size=(3, 4))
     assert found.X.shape == (2, 3, 4, 1)
