@@ -13,7 +13,6 @@ import typer
 from kruskal.cli import options
 from kruskal.cli.errors import named_by_options
 from kruskal.cli.info_models import TRAINING_FILE, describe_model, describe_training
-from kruskal.engines.checkpoint_files import HEADER, JOB
 from kruskal.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,6 +61,8 @@ def describe(file: Path, key: str | None = None) -> dict[str, Any]:
     dict
         What is worth telling, in the order in which it should be told.
     """
+    from kruskal.engines.checkpoint_files import HEADER, JOB
+
     if file.is_dir() and any((file / name).is_file() for name in (HEADER, JOB)):
         return _describe_checkpoint(file)
     if (file / TRAINING_FILE).is_file():
@@ -169,6 +170,7 @@ def describe_dictionary(file: Path, learned: Dictionary) -> dict[str, Any]:
 def _describe_checkpoint(directory: Path) -> dict[str, Any]:
     from kruskal.cli import job as job_file
     from kruskal.cli.summary import told_settings
+    from kruskal.engines.checkpoint_files import HEADER, JOB
 
     found: dict[str, Any] = {"file": str(directory), "format": "checkpoint of kruskal"}
     if (directory / JOB).is_file():

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kruskal.data.atomic import atomic_path, reason
+from kruskal.data.atomic import atomic_path
 from kruskal.engines.chain import TRACED, Progressed
-from kruskal.engines.checkpoint_files import DICTIONARY, HEADER, INPUT, JOB, STATES, foreign_files
+from kruskal.engines.checkpoint_files import DICTIONARY, HEADER, INPUT, JOB, STATES, foreign_files, readable
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.lock import locked
 from kruskal.engines.online import AnyChain
-from kruskal.errors import DAMAGE, InputError
+from kruskal.errors import InputError
 from kruskal.gibbs.local import Codes
 from kruskal.patches import PartialDraw, RunningMoments
 
@@ -114,7 +114,7 @@ def held(directory: Path) -> Iterator[None]:
 
 def load(directory: Path) -> Saved:
     """Read the header and the input of a checkpoint folder, which is held."""
-    with _readable(directory):
+    with readable(directory):
         header = json.loads((directory / HEADER).read_text())
         if header["format"] != FORMAT:
             raise InputError(
@@ -129,7 +129,7 @@ def load(directory: Path) -> Saved:
 
 def restore(directory: Path, header: dict[str, Any], chain: AnyChain) -> None:
     """Put the saved state into a chain that is at its start; nothing to do when no sweep was saved."""
-    with _readable(directory):
+    with readable(directory):
         if header["state"] is None:
             return
         with np.load(directory / header["state"], allow_pickle=False) as archive:
@@ -166,19 +166,6 @@ def _check(saved: Progressed, chain: AnyChain) -> None:
     size = len(first.moments.weight)
     if len(saved.moments.weight) != size or len(saved.partial.weight) not in (0, size):
         raise ValueError("the state belongs to another array")
-
-
-@contextmanager
-def _readable(directory: Path) -> Iterator[None]:
-    """Damaged files become one sentence."""
-    try:
-        yield
-    except InputError:
-        raise
-    except KeyError as error:
-        raise InputError(f"checkpoint folder {directory} cannot be read: {error} is missing") from error
-    except DAMAGE as error:
-        raise InputError(f"checkpoint folder {directory} cannot be read: {reason(error)}") from error
 
 
 def _split_codes(arrays: dict[str, np.ndarray], sizes: list[int]) -> tuple[Codes, ...]:

@@ -1,8 +1,16 @@
-"""The files of a checkpoint folder by name; what is in them is told in `kruskal.engines.checkpoint`."""
+"""The files of a checkpoint folder by name, and what is said when they are damaged.
+
+What is in them is told in `kruskal.engines.checkpoint`.
+"""
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from kruskal.data.atomic import reason
+from kruskal.errors import DAMAGE, InputError
 
 HEADER, INPUT, DICTIONARY = "state.json", "input.npz", "dictionary.npz"
 STATES = f"state-{6 * '[0-9]'}.npz"
@@ -23,3 +31,16 @@ def clear(directory: Path) -> None:
     for pattern in _RUN_FILES:
         for path in directory.glob(pattern):
             path.unlink(missing_ok=True)
+
+
+@contextmanager
+def readable(directory: Path) -> Iterator[None]:
+    """Damaged files become one sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except KeyError as error:
+        raise InputError(f"checkpoint folder {directory} cannot be read: {error} is missing") from error
+    except DAMAGE as error:
+        raise InputError(f"checkpoint folder {directory} cannot be read: {reason(error)}") from error

@@ -102,7 +102,7 @@ def _opened_and_locked(path: Path) -> IO[str]:
             if os.fstat(file.fileno()).st_ino == path.stat().st_ino:
                 return file
         except (BlockingIOError, FileNotFoundError):
-            pass
+            pass  # held by another, or removed by its holder just now: the next attempt will tell
         except OSError as error:
             if error.errno in _NO_LOCKS:
                 return file

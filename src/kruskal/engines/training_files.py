@@ -11,15 +11,16 @@ digest says whether they are the same. Nothing is pickled.
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kruskal.data.atomic import atomic_path, reason
-from kruskal.errors import DAMAGE, InputError
+from kruskal.data.atomic import atomic_path
+from kruskal.engines.checkpoint_files import readable
+from kruskal.errors import InputError
 
 FORMAT = 1
 _HEADER = "training.json"
@@ -71,7 +72,7 @@ def load(directory: Path, digest: str, like: Mapping[str, np.ndarray]) -> dict[s
     header = read_header(directory, digest)
     if header is None:
         return None
-    with _readable(directory):
+    with readable(directory):
         with np.load(directory / header["state"], allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         for name, array in like.items():
@@ -84,7 +85,7 @@ def read_header(directory: Path, digest: str) -> dict[str, Any] | None:
     """What is said of the saved state, or None when nothing was saved yet; it must have this digest."""
     if not (directory / _HEADER).is_file():
         return None
-    with _readable(directory):
+    with readable(directory):
         header: dict[str, Any] = json.loads((directory / _HEADER).read_text())
         if header["format"] != FORMAT:
             raise InputError(
@@ -95,14 +96,3 @@ def read_header(directory: Path, digest: str) -> dict[str, Any] | None:
                 f"checkpoint folder {directory} holds a fit of other data or settings: give another folder"
             )
     return header
-
-
-@contextmanager
-def _readable(directory: Path) -> Iterator[None]:
-    """Damaged files become one sentence."""
-    try:
-        yield
-    except InputError:
-        raise
-    except DAMAGE as error:
-        raise InputError(f"checkpoint folder {directory} cannot be read: {reason(error)}") from error
