@@ -62,9 +62,9 @@ def without_half_in_the_balance_of_factors(monkeypatch):
 def without_the_jacobian_of_the_mean_usage(monkeypatch):
     right = usage.move_means
 
-    def wrong(mean, concentration, counts, sizes, prior, random):
+    def wrong(mean, concentration, counts, sizes, prior, *rest):
         less = usage.UsagePrior(prior.a - 2.0, prior.b - 2.0)  # with two atoms, both shapes less 1
-        return right(mean, concentration, counts, sizes, less, random)
+        return right(mean, concentration, counts, sizes, less, *rest)
 
     monkeypatch.setattr(usage, "move_means", wrong)
 

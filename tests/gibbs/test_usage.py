@@ -202,6 +202,18 @@ def test_means_against_inversion(name, concentration):
     assert stats.kstest(logit(mean), lambda x: np.interp(x, grid, below)).pvalue > SURE
 
 
+def test_several_steps_of_the_means_are_steps_one_after_the_other():
+    counts, sizes = np.random.default_rng(5).integers(0, 40, (6, 30)), np.full(6, 40)
+    start, prior = np.full(30, 0.3), UsagePrior(3.0, 2.0)
+    together = usage.move_means(start, 25.0, counts, sizes, prior, np.random.default_rng(6), 4)
+    random, single, taken = np.random.default_rng(6), start, 0
+    for _ in range(4):
+        before, single = single, usage.move_means(single, 25.0, counts, sizes, prior, random)
+        taken += (single != before).sum()
+    assert np.array_equal(together, single)
+    assert 0 < taken < 4 * 30  # some steps were refused
+
+
 def test_means_of_one_atom_in_a_long_chain():
     """One atom alone, thinned: the same distribution as over many."""
     name, concentration = "one region uses it", 6.0

@@ -28,7 +28,8 @@ from kruskal.kernel import kernel
 CONCENTRATION_PRIOR = GammaPrior(2.0, 0.1)
 """(e_h, f_h) of the concentration of the regions' usage: mean 20."""
 _STEPS = 2  # Metropolis steps of eta per sweep
-_STIRLING = 10.0
+_STIRLING = 10.0  # from here on Stirling's series has all digits
+_LONG = 8  # products of fewer factors are not left to it
 
 
 class UsagePrior(NamedTuple):
@@ -74,8 +75,7 @@ def draw_usage(
         mean = np.clip(expit(log_odds), 1e-9, 1.0 - 1e-9)
         return Usage(np.tile(log_odds, (len(sizes), 1)), mean, usage.concentration)
     mean, concentration = usage.mean, usage.concentration
-    for _ in range(_STEPS):
-        mean = move_means(mean, concentration, counts, sizes, prior, random)
+    mean = move_means(mean, concentration, counts, sizes, prior, random, _STEPS)
     concentration = move_concentration(mean, concentration, counts, sizes, concentration_prior, random)
     unused = sizes.reshape(len(sizes), -1) - counts
     log_odds = draw_beta_log_odds(*region_conditional(mean, concentration, counts, unused), random)
@@ -102,22 +102,28 @@ def log_gamma_draw(shape, random: np.random.Generator) -> np.ndarray:
 
 def move_means(
     mean: np.ndarray, concentration: float, counts: np.ndarray, sizes: np.ndarray, prior: UsagePrior,
-    random: np.random.Generator,
+    random: np.random.Generator, steps: int = 1,
 ) -> np.ndarray:  # fmt: skip
-    """One Metropolis step of logit eta_k for every atom, pi integrated out.
+    """Metropolis steps of logit eta_k for every atom, pi integrated out.
 
-    What is known of eta_k grows with the number of regions that use the atom; so does the step shrink.
+    What is known of eta_k grows with the number of regions that use the atom; so do the steps shrink.
     """
     width = 2.0 / np.sqrt(1.0 + (counts > 0).sum(axis=0))
-    old = np.log(mean) - np.log1p(-mean)
-    new = old + width * random.standard_normal(mean.shape)
-    proposal = np.clip(expit(new), 1e-300, 1.0 - 1e-16)
     first, second = prior.shapes(len(mean))
-    log_ratio = region_log_likelihood(proposal, concentration, counts, sizes)
-    log_ratio -= region_log_likelihood(mean, concentration, counts, sizes)
-    # beta prior and the Jacobian eta (1 - eta) of the logit
-    log_ratio += first * (np.log(proposal) - np.log(mean)) + second * (np.log1p(-proposal) - np.log1p(-mean))
-    return np.where(np.log(1.0 - random.random(mean.shape)) < log_ratio, proposal, mean)
+    log_likelihood = region_log_likelihood(mean, concentration, counts, sizes)
+    for _ in range(steps):
+        old = np.log(mean) - np.log1p(-mean)
+        new = old + width * random.standard_normal(mean.shape)
+        proposal = np.clip(expit(new), 1e-300, 1.0 - 1e-16)
+        proposed = region_log_likelihood(proposal, concentration, counts, sizes)
+        # beta prior and the Jacobian eta (1 - eta) of the logit
+        log_ratio = proposed - log_likelihood
+        log_ratio += first * (np.log(proposal) - np.log(mean))
+        log_ratio += second * (np.log1p(-proposal) - np.log1p(-mean))
+        taken = np.log(1.0 - random.random(mean.shape)) < log_ratio
+        mean = np.where(taken, proposal, mean)
+        log_likelihood = np.where(taken, proposed, log_likelihood)
+    return mean
 
 
 def move_concentration(
@@ -155,8 +161,14 @@ def _region_log_likelihood(mean, concentration, counts, sizes, out):
                 all_items += log_rising(concentration, sizes[g, column])
         total = -all_items
         used, unused = concentration * mean[k], concentration * (1.0 - mean[k])
+        start = _stirling(max(unused, _STIRLING))  # the same for all regions, mostly
         for g in range(sizes.shape[0]):
-            total += log_rising(used, counts[g, k]) + log_rising(unused, sizes[g, column] - counts[g, k])
+            rest = sizes[g, column] - counts[g, k]
+            total += log_rising(used, counts[g, k])
+            if unused >= _STIRLING and rest >= _LONG and rest == np.floor(rest):
+                total += _stirling(unused + rest) - start
+            else:
+                total += log_rising(unused, rest)
         out[k] = total
 
 
@@ -170,7 +182,7 @@ def log_rising(a, n):
         return math.lgamma(a + n) - math.lgamma(a)
     product, start = 1.0, a
     factors = 0
-    while factors < n and (start < _STIRLING or n < 8):
+    while factors < n and (start < _STIRLING or n < _LONG):
         product *= start
         start += 1.0
         factors += 1

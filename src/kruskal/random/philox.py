@@ -15,7 +15,8 @@ _WEYL_1 = np.uint64(0xBB67AE85)
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _SCALE_32 = 1.0 / 4294967296.0
-_SCALE_52 = 1.0 / 4503599627370496.0
+_ONE_TO_TWO = np.uint64(0x3FF0000000000000)  # the exponent of floats in [1, 2)
+_HALF_STEP = 2.0**-53
 
 
 @kernel
@@ -47,9 +48,13 @@ def uniform_32(word):
 
 @kernel
 def uniform_52(high, low):
-    """A uniform in (0, 1) with 52 random bits from two words: never 0, never 1 (bits + 1/2 is exact)."""
+    """A uniform in (0, 1) with 52 random bits from two words: never 0, never 1.
+
+    It is (bits + 1/2) / 2^52, exactly. The bits become the mantissa of a number in [1, 2): many processors
+    have no vector instruction that turns whole numbers of 64 bits into floats.
+    """
     bits = (high << np.uint64(20)) ^ (low >> np.uint64(12))
-    return (float(bits) + 0.5) * _SCALE_52
+    return (np.uint64(bits | _ONE_TO_TWO).view(np.float64) - 1.0) + _HALF_STEP
 
 
 @kernel

@@ -44,7 +44,7 @@ def _requests(plan: Plan, thread_counts: Sequence[int]) -> dict[str, list[dict[s
         return [
             {
                 "n_items": n_items, "n_atoms": n_atoms, "patch_shape": list(patch), "keep": keep,
-                "kind": kind, "threads": threads, "sweeps": plan.growth_sweeps,
+                "kind": kind, "threads": threads, "sweeps": plan.growth_sweeps, "runs": plan.growth_runs,
             }
             for threads in thread_counts
             for kind, keep in KEEPS.items()

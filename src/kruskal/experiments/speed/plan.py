@@ -19,7 +19,7 @@ class Plan:
     warm_sweeps, rounds, runs : sweeps made before the phases are timed, and sweeps that are timed; how often
     item_counts, atom_counts, patch_shapes : what grows, one after the other
     patch_items : number of items while the patch grows
-    growth_sweeps : sweeps of a growth run, of which the last three are taken
+    growth_sweeps, growth_runs : sweeps of a growth run, of which the last three are taken, and how many runs
     growth_threads : "all" thread counts asked for, or only the "most"
     quality_sweeps : sweeps of the run that is timed until it passes ``target_psnr``
     startup_repeats : processes started to time the start
@@ -47,6 +47,7 @@ class Plan:
     patch_shapes: tuple[tuple[int, ...], ...] = ((8, 8), (12, 12), (7, 7, 7), (8, 8, 8), (10, 10, 10))
     patch_items: int = 16_000
     growth_sweeps: int = 8
+    growth_runs: int = 3
     growth_threads: str = "all"
     quality_sweeps: int = 60
     target_psnr: float = 26.9
@@ -81,6 +82,7 @@ QUICK = Plan(
     patch_shapes=((8, 8), (12, 12), (7, 7, 7)),
     patch_items=4_000,
     growth_sweeps=6,
+    growth_runs=1,
     growth_threads="most",
     quality_sweeps=20,
     n_images=2_000,

@@ -39,33 +39,41 @@ def call(task: str, request: dict[str, Any]) -> dict[str, Any]:
 def growth(request: dict[str, Any]) -> dict[str, Any]:
     """Seconds per sweep, peak memory and matrix product of one size.
 
-    The request holds n_items, n_atoms, patch_shape, keep, threads and sweeps; it is part of the answer.
+    The request holds n_items, n_atoms, patch_shape, keep, threads, sweeps and runs; it is part of the answer.
+    Times are medians over the last sweeps of all runs: one short run tells more of the machine than of N.
     """
     source = textured(request["n_items"], request["patch_shape"])
     problem = make_problem(source.values, request["keep"], request["patch_shape"], request["n_atoms"])
-    with TimedChain(problem, request["threads"]) as timed:
-        taken = [timed.advance() for _ in range(request["sweeps"])]
-        peak = peak_memory()  # before the product, whose matrices no sampler holds
-        product = Product(problem, timed.engine.shards)
-        for _ in range(_LAST):
-            product.run(timed.threads)
-        seconds, way = product.fastest(timed.threads)
-        return request | {
-            "array": source.name,
-            "n_entries": len(problem.items.offset),
-            "sweep_seconds": median(timed.sweep_seconds[-_LAST:]),
-            "codes_seconds": median(phases["codes"] for phases in taken[-_LAST:]),
-            "atoms_seconds": median(phases["atoms"] for phases in taken[-_LAST:]),
-            "all_sweep_seconds": timed.sweep_seconds,
-            "start_seconds": timed.start_seconds,
-            **timed.cores(_LAST),
-            "active_per_item": timed.chain.trace()["active_per_item"][-1],
-            "peak_bytes": peak,
-            "bytes_per_item": local_memory(timed.engine.shards)["bytes_per_item"],
-            "beyond_codes_to_raw": local_memory(timed.engine.shards)["beyond_codes_to_raw"],
-            "product_seconds": seconds,
-            "product_way": way,
-        }
+    phases: list[dict[str, float]] = []
+    sweeps: list[list[float]] = []
+    for run in range(request["runs"]):
+        with TimedChain(problem, request["threads"]) as timed:
+            phases += [timed.advance() for _ in range(request["sweeps"])][-_LAST:]
+            sweeps.append(timed.sweep_seconds)
+            if run + 1 < request["runs"]:
+                continue
+            peak = peak_memory()  # before the product, whose matrices no sampler holds
+            product = Product(problem, timed.engine.shards)
+            for _ in range(_LAST):
+                product.run(timed.threads)
+            seconds, way = product.fastest(timed.threads)
+            memory = local_memory(timed.engine.shards)
+    return request | {
+        "array": source.name,
+        "n_entries": len(problem.items.offset),
+        "sweep_seconds": median(taken for run in sweeps for taken in run[-_LAST:]),
+        "codes_seconds": median(taken["codes"] for taken in phases),
+        "atoms_seconds": median(taken["atoms"] for taken in phases),
+        "all_sweep_seconds": sweeps,
+        "start_seconds": timed.start_seconds,
+        **timed.cores(_LAST),
+        "active_per_item": timed.chain.trace()["active_per_item"][-1],
+        "peak_bytes": peak,
+        "bytes_per_item": memory["bytes_per_item"],
+        "beyond_codes_to_raw": memory["beyond_codes_to_raw"],
+        "product_seconds": seconds,
+        "product_way": way,
+    }
 
 
 def quality(request: dict[str, Any]) -> dict[str, Any]:
