@@ -169,3 +169,9 @@ def test_a_colour_picture_gives_atoms_in_colour(cli, tmp_path):
     words = ("--patch", "4x4x3", "--atoms", "6", "--sweeps", "2", "--threads", "1", "-q")
     assert cli("learn", "c.png", "-o", "d.npz", "--figures", "f", *words).status == 0
     assert (tmp_path / "f" / "dictionary.png").is_file()
+
+
+def test_learn_offers_models_that_have_a_dictionary(cli, tmp_path):
+    assert "kfa|bpfa]" in cli("learn", "--help").out
+    refused = cli("learn", "x.npy", "-o", "d.npz", "--model", "mgp-cp")
+    assert refused.status == 2 and "'kfa', 'bpfa'" in refused.err

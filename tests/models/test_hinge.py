@@ -107,7 +107,7 @@ def test_ascent_kernel_agrees_with_its_twin():
 
 
 def test_em_never_raises_its_floored_objective():
-    """EM with a floor minimises (6.15); its fixed point has the dual variables (6.13)."""
+    """EM with a floor minimises (6.19); its fixed point has the dual variables (6.13)."""
     values, signs = problem()
     cost, floor, features = 1.0, 0.5, features_of(values)
 

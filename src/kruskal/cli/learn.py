@@ -44,7 +44,7 @@ def learn(
     mask_key: model_options.MaskKeyName = None,
     key: options.KeyName = None,
     setting: model_options.SettingName = options.Setting.default,
-    model: model_options.ModelName = options.Model.kfa,
+    model: model_options.AtomsName = options.AtomModel.kfa,
     patch: model_options.Patch = None,
     stride: model_options.Stride = None,
     channels: model_options.ChannelsWord = None,

@@ -33,6 +33,10 @@ ModelName = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
+AtomsName = Annotated[
+    options.AtomModel,
+    typer.Option(help="Kruskal atoms (kfa), or free atoms (bpfa).", rich_help_panel=MODEL),
+]
 Patch = Annotated[
     str | None,
     typer.Option(metavar="8x8", help="Shape of a patch.", show_default=FROM_ARRAY, rich_help_panel=MODEL),
@@ -154,7 +158,7 @@ Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all draws.", rich_
 def as_settings(
     *,
     setting: options.Setting,
-    model: options.Model,
+    model: options.Model | options.AtomModel,
     patch: str | None,
     stride: str | None,
     channels: options.Channels | None,

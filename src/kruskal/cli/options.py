@@ -25,6 +25,13 @@ class Model(StrEnum):
     mgp_cp = "mgp-cp"
 
 
+class AtomModel(StrEnum):
+    """Which dictionary, where there must be one."""
+
+    kfa = "kfa"
+    bpfa = "bpfa"
+
+
 class Start(StrEnum):
     """Where the sampler begins."""
 

@@ -2,7 +2,7 @@ r"""Newton's method on the floored hinge of EM (see `gibbs.hinge`).
 
 With floor e > 0, EM minimises the smooth, piecewise quadratic objective (g_n = 1 - y_n f_n)
 
-    1/2 beta^T P beta + C sum_n (g_n + H(g_n)),   H(g) = |g| if |g| > e, else (g^2 / e + e) / 2        (6.15)
+    1/2 beta^T P beta + C sum_n (g_n + H(g_n)),   H(g) = |g| if |g| > e, else (g^2 / e + e) / 2        (6.19)
 
 but needs ever more steps for it as e falls. Its gradient is P beta - sum_n a_n y_n phi_n with a_n of (6.13),
 its Hessian P + (C / e) sum over |g_n| < e of phi_n phi_n^T: few items count, so a Newton step is cheap, and
@@ -19,7 +19,7 @@ HALVINGS, FLAT = 40, 1e-9
 
 
 def floored_primal(weights: np.ndarray, gaps: np.ndarray, cost: float, floor: float, prior: Prior) -> float:
-    """The objective (6.15)."""
+    """The objective (6.19)."""
     size = np.abs(gaps)
     bend = np.where(size > floor, size, 0.5 * (gaps * gaps / floor + floor))
     return primal(weights, np.zeros(1), cost, prior) + cost * float((gaps + bend).sum())
@@ -59,7 +59,7 @@ def line_minimum(
     floor: float,
     prior: Prior,
 ) -> float:
-    """The t in (0, 1] with the smallest (6.15) at weights + t direction, where gaps are gaps + t change."""
+    """The t in (0, 1] with the smallest (6.19) at weights + t direction, where gaps are gaps + t change."""
     diagonal = prior.diagonal(len(weights) - 1)
     linear, square = direction @ (diagonal * weights), direction @ (diagonal * direction)
 
