@@ -172,6 +172,7 @@ def test_a_colour_picture_gives_atoms_in_colour(cli, tmp_path):
 
 
 def test_learn_offers_models_that_have_a_dictionary(cli, tmp_path):
-    assert "kfa|bpfa]" in cli("learn", "--help").out
+    words = cli("learn", "--help").out
+    assert "kfa|bpfa" in words and "kfa|bpfa|" not in words
     refused = cli("learn", "x.npy", "-o", "d.npz", "--model", "mgp-cp")
     assert refused.status == 2 and "'kfa', 'bpfa'" in refused.err
