@@ -16,7 +16,7 @@ from kruskal.engines.chain import TRACED
 from kruskal.engines.progress import Progress
 from kruskal.engines.stream import Expected
 from kruskal.engines.tasks import blas_on_one_thread
-from kruskal.errors import InputError
+from kruskal.errors import InputError, shown
 from kruskal.gibbs.start import evenly_spread
 from kruskal.models.base import FactorModel
 from kruskal.ongoing import Ongoing
@@ -54,7 +54,7 @@ class Scene:
         if mask is not None and mask.shape not in (values.shape, values.shape[:-1]):
             raise InputError(f"observed has shape {mask.shape}, expected {values.shape} like source")
         if mask_is not in ("observed", "missing"):
-            raise InputError(f"mask_is must be 'observed' or 'missing', not {mask_is!r}")
+            raise InputError(f"mask_is must be 'observed' or 'missing', not {shown(mask_is)}")
         if mask is None and mask_is == "missing":
             raise InputError("mask_is is 'missing' without a mask: give observed, or leave mask_is out")
         declared = ~np.ma.getmaskarray(source) if isinstance(source, np.ma.MaskedArray) else None

@@ -23,6 +23,18 @@ class InputError(ValueError):
     """
 
 
+_LONGEST = 80
+
+
+def shown(value: Any) -> str:
+    """What was given, in a few words that fit into a sentence: an array is told by its shape."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"an array of shape {shape}"
+    words = " ".join(repr(value).split())
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}.."
+
+
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
     """``value`` as an int from ``least`` to ``most``, or an InputError that names the argument."""
     try:
@@ -32,7 +44,7 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
         sound = False
     if not sound:
         end = f"at least {least}" if most is None else f"{least} to {most}"
-        raise InputError(f"{name} must be a whole number of {end}, not {value!r}")
+        raise InputError(f"{name} must be a whole number of {end}, not {shown(value)}")
     return int(value)
 
 
@@ -43,7 +55,7 @@ def check_seed(seed: Any) -> int:
     except TypeError:
         number = -1
     if not 0 <= number < 2**64:
-        raise InputError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}")
+        raise InputError(f"seed must be a whole number from 0 to 2**64 - 1, not {shown(seed)}")
     return number
 
 
@@ -54,14 +66,14 @@ def flag(name: str, value: Any) -> bool:
     except ValueError:  # an array
         sound = False
     if not sound:
-        raise InputError(f"{name} must be True or False, not {value!r}")
+        raise InputError(f"{name} must be True or False, not {shown(value)}")
     return bool(value)
 
 
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """A word that is among the choices, or an InputError that names the argument."""
     if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+        raise InputError(f"{name} must be one of {', '.join(choices)}, not {shown(value)}")
     return value
 
 
@@ -77,7 +89,7 @@ def positive_number(name: str, value: Any) -> float:
     """``value`` as a finite float above 0, or an InputError that names the argument."""
     number = number_or_nan(value)
     if not 0.0 < number < math.inf:
-        raise InputError(f"{name} must be a finite number above 0, not {value!r}")
+        raise InputError(f"{name} must be a finite number above 0, not {shown(value)}")
     return number
 
 
@@ -85,14 +97,14 @@ def not_negative(name: str, value: Any) -> float:
     """``value`` as a finite float of at least 0, or an InputError that names the argument."""
     number = number_or_nan(value)
     if not 0.0 <= number < math.inf:
-        raise InputError(f"{name} must be a finite number of at least 0, not {value!r}")
+        raise InputError(f"{name} must be a finite number of at least 0, not {shown(value)}")
     return number
 
 
 def path_of(name: str, value: Any, kind: str = "file") -> Path:
     """``value`` as a path of a file or folder, or an InputError that names the argument."""
     if not isinstance(value, str | os.PathLike):
-        raise InputError(f"{name} must be the path of a {kind}, not {value!r}")
+        raise InputError(f"{name} must be the path of a {kind}, not {shown(value)}")
     return Path(value)
 
 
@@ -103,5 +115,5 @@ def positive_pair(name: str, pair: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         a = b = math.nan
     if not (0.0 < a < math.inf and 0.0 < b < math.inf):
-        raise InputError(f"{name} must be two positive numbers (a, b), not {pair!r}")
+        raise InputError(f"{name} must be two positive numbers (a, b), not {shown(pair)}")
     return a, b

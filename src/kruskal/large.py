@@ -17,7 +17,7 @@ from kruskal.data.lazy import LazyArray, check_lazy_target
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.progress import COMPILING, Progress, check_progress
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError, check_seed, whole_number
+from kruskal.errors import InputError, check_seed, shown, whole_number
 from kruskal.kernel import watch_compilation
 from kruskal.patches import Blocks, choose_block
 from kruskal.settings import resolve
@@ -126,7 +126,7 @@ def inpaint_large(
     n_sweeps = whole_number("sweeps", sweeps, 1)
     n_burn_in = whole_number("burn_in", n_sweeps // 2 if burn_in is None else burn_in, 0, n_sweeps - 1)
     if not (isinstance(forgetting, (int, float)) and 0.0 <= forgetting <= 1.0):
-        raise InputError(f"forgetting must be a number from 0 to 1, not {forgetting!r}")
+        raise InputError(f"forgetting must be a number from 0 to 1, not {shown(forgetting)}")
     seed = check_seed(seed)
     _check_paths(target, std)
     if regions is not None:
@@ -165,7 +165,7 @@ def inpaint_large(
 def _check_paths(target: Any, std: Any) -> None:
     for name, path in (("target", target), ("std", std)):
         if not isinstance(path, (str, os.PathLike)) and (name == "target" or path is not None):
-            raise InputError(f"{name} must be the path of a zarr store or npy file, not {path!r}")
+            raise InputError(f"{name} must be the path of a zarr store or npy file, not {shown(path)}")
 
 
 def _open(
@@ -205,5 +205,5 @@ def _block_shape(given: Sequence[int] | None, values: LazyArray) -> tuple[int, .
     except TypeError:
         sizes = []
     if len(sizes) != len(values.shape):
-        raise InputError(f"block_shape must have one size per axis ({len(values.shape)}), not {given!r}")
+        raise InputError(f"block_shape must have one size per axis ({len(values.shape)}), not {shown(given)}")
     return tuple(min(size, large) for size, large in zip(sizes, values.shape))

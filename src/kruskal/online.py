@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, shown, whole_number
 from kruskal.gibbs.pair_sums import pair_bytes
 from kruskal.models.online import KINDS, PASSES
 
@@ -32,8 +32,8 @@ def resolve_batching(
         refuse_without_online(batch_size=batch_size, passes=passes)
         return Batching()
     kind = "exact" if online is True else online
-    if kind not in KINDS:
-        raise InputError(f"online must be one of {', '.join(KINDS)}, True or None, not {online!r}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(f"online must be one of {', '.join(KINDS)}, True or None, not {shown(online)}")
     if model not in ONLINE_MODELS:
         raise InputError(f"online is possible with model {' or '.join(ONLINE_MODELS)}, not with {model!r}")
     size = whole_number("batch_size", BATCH_SIZES[kind] if batch_size is None else batch_size, 1)

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from kruskal.errors import InputError, number_or_nan, whole_number
+from kruskal.errors import InputError, number_or_nan, shown, whole_number
 from kruskal.tensor import refuse_impossible_rank
 
 
@@ -30,7 +30,7 @@ def check_order(sizes: tuple[int, ...], array_shape: tuple[int, ...]) -> tuple[i
 def check_rank(rank: int | str, patch_shape: tuple[int, ...]) -> int:
     """A rank that a tensor of this shape can have."""
     if isinstance(rank, str):
-        raise InputError(f"rank must be 'auto' or a whole number of at least 1, not {rank!r}")
+        raise InputError(f"rank must be 'auto' or a whole number of at least 1, not {shown(rank)}")
     number = whole_number("rank", rank, 1)
     refuse_impossible_rank(number, patch_shape)
     return number
@@ -42,7 +42,9 @@ def check_alpha(alpha: str | float) -> str | float:
         return alpha
     value = number_or_nan(alpha)
     if not 0.0 < value <= 1e8:
-        raise InputError(f"alpha must be 'sample', 'map' or a number above 0 and at most 1e8, not {alpha!r}")
+        raise InputError(
+            f"alpha must be 'sample', 'map' or a number above 0 and at most 1e8, not {shown(alpha)}"
+        )
     return value
 
 
@@ -71,7 +73,7 @@ def check_time_budget(seconds: float) -> float:
     """A positive number of seconds."""
     value = number_or_nan(seconds)
     if not 0.0 < value < math.inf:
-        raise InputError(f"time_budget must be a number of seconds above 0, not {seconds!r}")
+        raise InputError(f"time_budget must be a number of seconds above 0, not {shown(seconds)}")
     return value
 
 
@@ -79,7 +81,7 @@ def check_sparsity(sparsity: float) -> float:
     """A number that is not negative."""
     value = number_or_nan(sparsity)
     if not 0.0 <= value <= 1e12:
-        raise InputError(f"sparsity must be a number from 0 to 1e12, not {sparsity!r}")
+        raise InputError(f"sparsity must be a number from 0 to 1e12, not {shown(sparsity)}")
     return value
 
 

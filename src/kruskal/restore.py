@@ -15,7 +15,7 @@ from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.progress import Progress, Silent, check_progress
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError, flag, number_or_nan, path_of
+from kruskal.errors import InputError, flag, number_or_nan, path_of, shown
 from kruskal.online import check_memory
 from kruskal.option_checks import refuse_for_mgp_cp
 from kruskal.restoration import Restoration
@@ -239,7 +239,7 @@ def _estimate(values: np.ndarray, observed: np.ndarray, settings: Settings, thre
 def _seconds(name: str, value: Any) -> float:
     seconds = number_or_nan(value)
     if not seconds >= 0.0:
-        raise InputError(f"{name} must be a number of at least 0, not {value!r}")
+        raise InputError(f"{name} must be a number of at least 0, not {shown(value)}")
     return seconds
 
 

@@ -157,8 +157,10 @@ def resolve(
         )  # fmt: skip
         patch_shape = array_shape if patch_shape is None else patch_shape
         n_atoms, usage_prior, regions = 1, (1.0, 1.0), 1
-    if model == "bpfa" and (rank != "auto" or alpha != "sample"):
-        name = "alpha" if rank == "auto" else "rank"
+    rank_given = not (isinstance(rank, str) and rank == "auto")
+    alpha_given = not (isinstance(alpha, str) and alpha == "sample")
+    if model == "bpfa" and (rank_given or alpha_given):
+        name = "rank" if rank_given else "alpha"
         raise InputError(f"{name} is not for bpfa, whose atoms have no Kruskal terms: leave {name} out")
     if paper:
         look = defaults.FIRST_LOOK  # the paper takes the same patch for all its pictures
@@ -190,7 +192,7 @@ def resolve(
     sizes = grid.patch_shape
     if model == "mgp-cp":
         sizes = check_order(stack_shape(grid.n_items, grid.patch_shape), grid.array_shape)
-    if rank == "auto":
+    if not rank_given:
         if model == "mgp-cp":
             rank = defaults.default_terms(sizes, grid.n_items, seen)
         else:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.errors import InputError
+from kruskal.errors import InputError, shown
 
 
 def real_array(values: Any, name: str) -> np.ndarray:
@@ -75,7 +75,7 @@ def number_dtype(dtype: Any, name: str) -> np.dtype:
         result = np.dtype(dtype)
     except TypeError as error:
         raise InputError(
-            f"{name} {dtype!r} is not a dtype, expected for example 'uint8' or 'float32'"
+            f"{name} {shown(dtype)} is not a dtype, expected for example 'uint8' or 'float32'"
         ) from error
     if result.kind not in "uif":
         raise InputError(f"{name} {result} cannot be used, expected an integer or float dtype")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, shown, whole_number
 
 FLAT = 1e-5
 """A picture whose local deviations are below this part of its largest value is flat: it becomes 0."""
@@ -58,7 +58,7 @@ def _weights(window: int, spread: float | None) -> np.ndarray:
         raise InputError(f"window must be an odd number of pixels, not {window}")
     width = 0.25 * window if spread is None else spread
     if not (isinstance(width, (int, float)) and 0.0 < width < np.inf):
-        raise InputError(f"spread must be a number of pixels above 0, not {spread!r}")
+        raise InputError(f"spread must be a number of pixels above 0, not {shown(spread)}")
     offsets = np.arange(window) - window // 2
     weights = np.exp(-0.5 * (offsets / width) ** 2)
     return weights / weights.sum()

@@ -15,7 +15,7 @@ from kruskal.data.files import check_writable
 from kruskal.data.formats import npz
 from kruskal.data.masks import observed_entries
 from kruskal.data.metadata import Metadata
-from kruskal.errors import InputError, check_seed
+from kruskal.errors import InputError, check_seed, shown
 
 MASK_STREAM, NOISE_STREAM = 0, 1
 
@@ -105,7 +105,7 @@ def _number(value: Any, name: str) -> float:
     try:
         return float(value)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} is {value!r}, expected a number") from error
+        raise InputError(f"{name} is {shown(value)}, expected a number") from error
 
 
 def _stream(seed: int, stream: int) -> np.random.Generator:

@@ -13,7 +13,7 @@ from kruskal.data.atomic import atomic_path, check_place, full_suffix, reason
 from kruskal.data.formats import hdf5, matlab, nifti, npy, npz, pictures, tiff, zarr_store
 from kruskal.data.formats.base import Format
 from kruskal.data.metadata import Loaded, Metadata
-from kruskal.errors import InputError
+from kruskal.errors import InputError, shown
 
 FORMATS: tuple[Format, ...] = (pictures, tiff, npy, npz, matlab, nifti, hdf5, zarr_store)
 BY_SUFFIX: dict[str, Format] = {suffix: one for one in FORMATS for suffix in one.SUFFIXES}
@@ -161,7 +161,7 @@ def _as_path(path: PathLike) -> Path:
     try:
         return Path(path)
     except TypeError as error:
-        raise InputError(f"path {path!r} is not a path, expected a string or pathlib.Path") from error
+        raise InputError(f"path {shown(path)} is not a path, expected a string or pathlib.Path") from error
 
 
 def _format_of(path: Path, verb: str) -> tuple[str, Format]:

@@ -14,7 +14,7 @@ from kruskal.data.formats import pictures as picture_format
 from kruskal.data.formats import tiff
 from kruskal.data.idx import find_idx, read_idx
 from kruskal.data.resize import check_size, resize
-from kruskal.errors import InputError
+from kruskal.errors import InputError, shown
 
 SUFFIXES = (*picture_format.SUFFIXES, *tiff.SUFFIXES)
 COLOURS = ("grey", "colour")
@@ -71,9 +71,9 @@ def labelled_pictures(
         ``size``.
     """
     if colour is not None and colour not in COLOURS:
-        raise InputError(f"colour must be 'grey' or 'colour', not {colour!r}")
+        raise InputError(f"colour must be 'grey' or 'colour', not {shown(colour)}")
     if part not in PARTS:
-        raise InputError(f"part must be 'train' or 'test', not {part!r}")
+        raise InputError(f"part must be 'train' or 'test', not {shown(part)}")
     wanted = None if size is None else check_size(size)
     source = Path(path)
     if not source.exists():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.data.arrays import real_array
-from kruskal.errors import InputError
+from kruskal.errors import InputError, shown
 
 MEANINGS = ("observed", "missing")
 
@@ -51,7 +51,7 @@ def observed_entries(
         For a mask of another shape or kind, an infinity at an observed entry, or when nothing is observed.
     """
     if mask_is not in MEANINGS:
-        raise InputError(f"mask_is is {mask_is!r}, expected 'observed' or 'missing'")
+        raise InputError(f"mask_is is {shown(mask_is)}, expected 'observed' or 'missing'")
     if mask is None and mask_is != "observed":
         raise InputError(f"mask_is is {mask_is!r} without a mask: give {mask_name}, or leave mask_is out")
     array = real_array(values, name)

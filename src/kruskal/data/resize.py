@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, shown, whole_number
 
 LONGEST = 2**14
 """Rows or columns, at most: one such picture takes a gigabyte as it is."""
@@ -16,7 +16,7 @@ def check_size(size: Any) -> tuple[int, int]:
     """(rows, columns) from a whole number or a pair of them."""
     pair = (size, size) if np.ndim(size) == 0 else tuple(size)
     if len(pair) != 2:
-        raise InputError(f"size must be a whole number or (rows, columns), not {size!r}")
+        raise InputError(f"size must be a whole number or (rows, columns), not {shown(size)}")
     return whole_number("size", pair[0], 1, LONGEST), whole_number("size", pair[1], 1, LONGEST)
 
 

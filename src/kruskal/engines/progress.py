@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from kruskal.engines.progress_words import describe, duration
-from kruskal.errors import InputError
+from kruskal.errors import InputError, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -225,7 +225,8 @@ def check_progress(progress: Any) -> Progress:
         return Silent()
     if not all(callable(getattr(progress, name, None)) for name in ("start", "note", "update", "stop")):
         raise InputError(
-            f"progress must be None or have the methods start, note, update and stop, not be {progress!r}"
+            "progress must be None or have the methods start, note, update and stop, "
+            f"not be {shown(progress)}"
         )
     listener: Progress = progress
     return listener

@@ -10,7 +10,7 @@ import numpy as np
 from kruskal.data import refuse_constant, refuse_huge
 from kruskal.engines.progress import Progress, check_progress
 from kruskal.engines.threads import Threads
-from kruskal.errors import InputError, flag, one_of, positive_number, whole_number
+from kruskal.errors import InputError, flag, one_of, positive_number, shown, whole_number
 from kruskal.estimators.convolutional import CFA, CKFA
 from kruskal.estimators.image_batches import image_batch, pair_of_sizes
 from kruskal.estimators.image_options import USAGES
@@ -71,7 +71,7 @@ def check_map_sweeps(value: Any) -> tuple[int, int]:
     try:
         sweeps, burn_in = value
     except (TypeError, ValueError):
-        raise InputError(f"map_sweeps must be (sweeps, burn_in), not {value!r}") from None
+        raise InputError(f"map_sweeps must be (sweeps, burn_in), not {shown(value)}") from None
     sweeps = whole_number("map_sweeps", sweeps, 1)
     return sweeps, whole_number("map_sweeps", burn_in, 0, sweeps - 1)
 

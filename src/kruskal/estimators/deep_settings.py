@@ -12,7 +12,16 @@ from kruskal.deep.network import Network, build_network
 from kruskal.deep.objective import Terms
 from kruskal.deep.rmsprop import Schedule
 from kruskal.engines.progress import check_progress
-from kruskal.errors import InputError, check_seed, flag, not_negative, one_of, positive_number, whole_number
+from kruskal.errors import (
+    InputError,
+    check_seed,
+    flag,
+    not_negative,
+    one_of,
+    positive_number,
+    shown,
+    whole_number,
+)
 from kruskal.estimators.classifier import check_labels, label_array
 from kruskal.estimators.image_batches import pair_of_sizes
 from kruskal.estimators.items import check_below_one
@@ -152,7 +161,7 @@ def _image_shape(image_shape: Any) -> tuple[int, ...]:
         shape = ()
     if len(shape) not in (2, 3):
         raise InputError(
-            f"image_shape must be (rows, columns) or (rows, columns, channels), not {image_shape!r}"
+            f"image_shape must be (rows, columns) or (rows, columns, channels), not {shown(image_shape)}"
         )
     return shape
 
@@ -208,12 +217,14 @@ def check_options(options: dict[str, Any]) -> None:
     whole_number("pretrain_images", options["pretrain_images"], 1)
     whole_number("pretrain_sweeps", options["pretrain_sweeps"], 1)
     if not isinstance(options["svm_options"], dict | None):
-        raise InputError(f"svm_options must be a dictionary or None, not {options['svm_options']!r}")
+        raise InputError(f"svm_options must be a dictionary or None, not {shown(options['svm_options'])}")
     check_seed(options["seed"])
     check_progress(options["progress"])
     positive_number("checkpoint_seconds", options["checkpoint_seconds"])
     if options["checkpoint"] is not None and not isinstance(options["checkpoint"], (str, Path)):
-        raise InputError(f"checkpoint must be the path of a folder or None, not {options['checkpoint']!r}")
+        raise InputError(
+            f"checkpoint must be the path of a folder or None, not {shown(options['checkpoint'])}"
+        )
 
 
 def _network(options: dict[str, Any], shape: tuple[int, int, int], n_classes: int) -> Network:

@@ -6,7 +6,7 @@ import numpy as np
 
 from kruskal.data import Scaling, observed_entries
 from kruskal.data.arrays import real_array
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, shown, whole_number
 
 
 class Reconstruction(NamedTuple):
@@ -55,5 +55,5 @@ def pair_of_sizes(name: str, value: Any) -> tuple[int, int]:
         return whole_number(name, first, 1), whole_number(name, second, 1)
     except (TypeError, ValueError):  # InputError is one
         raise InputError(
-            f"{name} must be a whole number of at least 1 or a pair of such, not {value!r}"
+            f"{name} must be a whole number of at least 1 or a pair of such, not {shown(value)}"
         ) from None

@@ -11,7 +11,7 @@ import numpy as np
 from kruskal.data import Scaling, refuse_constant
 from kruskal.engines.progress import COMPILING
 from kruskal.engines.threads import ImageThreads
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, shown, whole_number
 from kruskal.estimators.image_batches import image_batch
 from kruskal.estimators.image_options import ImageOptions
 from kruskal.estimators.items import refuse_far_out
@@ -145,7 +145,7 @@ class ImageLearner(ScikitEstimator, ABC):
         """Draw what images have of their own again and again, all else fixed; yields after burn-in."""
         whole_number("sweeps", sweeps, 1)
         if whole_number("burn_in", burn_in, 0) >= sweeps:
-            raise InputError(f"burn_in must be less than sweeps ({sweeps}), not {burn_in!r}")
+            raise InputError(f"burn_in must be less than sweeps ({sweeps}), not {shown(burn_in)}")
         values = self.scaling_.forward(np.where(seen, images, 0))
         refuse_far_out(values)
         options = self._options()

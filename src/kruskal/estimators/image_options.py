@@ -4,7 +4,16 @@ from typing import Any, NamedTuple
 
 from kruskal.engines.progress import Progress, check_progress
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError, check_seed, flag, one_of, positive_number, positive_pair, whole_number
+from kruskal.errors import (
+    InputError,
+    check_seed,
+    flag,
+    one_of,
+    positive_number,
+    positive_pair,
+    shown,
+    whole_number,
+)
 from kruskal.estimators.image_batches import pair_of_sizes
 from kruskal.gibbs.local import MOST_ATOMS
 from kruskal.gibbs.start import check_start
@@ -41,7 +50,7 @@ def image_options(
     n_sweeps = whole_number("sweeps", sweeps, 1)
     n_burn_in = n_sweeps // 2 if burn_in is None else whole_number("burn_in", burn_in, 0)
     if n_burn_in >= n_sweeps:
-        raise InputError(f"burn_in must be less than sweeps ({n_sweeps}), not {burn_in!r}")
+        raise InputError(f"burn_in must be less than sweeps ({n_sweeps}), not {shown(burn_in)}")
     return ImageOptions(
         n_atoms=n_atoms,
         atom_size=pair_of_sizes("atom_size", atom_size),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.data import Scaling, observed_entries, real_array
-from kruskal.errors import InputError, number_or_nan
+from kruskal.errors import InputError, number_or_nan, shown
 from kruskal.estimators.scikit import numbers
 from kruskal.patches import Items
 
@@ -63,7 +63,7 @@ def check_below_one(name: str, value: Any) -> float:
     """A number from 0 to below 1, or an InputError."""
     number = number_or_nan(value)
     if not 0.0 <= number < 1.0:
-        raise InputError(f"{name} must be a number from 0 to below 1, not {value!r}")
+        raise InputError(f"{name} must be a number from 0 to below 1, not {shown(value)}")
     return number
 
 
@@ -71,5 +71,5 @@ def check_share(name: str, value: Any) -> float:
     """A number from 0 to 1, or an InputError."""
     number = number_or_nan(value)
     if not 0.0 <= number <= 1.0:
-        raise InputError(f"{name} must be a number from 0 to 1, not {value!r}")
+        raise InputError(f"{name} must be a number from 0 to 1, not {shown(value)}")
     return number

@@ -8,7 +8,7 @@ import numpy as np
 
 from kruskal.engines.one_vs_all import METHODS, ClassFit, Plan, fit_one_vs_all
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError, check_seed, flag, one_of, positive_number, whole_number
+from kruskal.errors import InputError, check_seed, flag, one_of, positive_number, shown, whole_number
 from kruskal.estimators.calibration import NotCalibratedError, even_folds
 from kruskal.estimators.classifier import Classifier, check_features, check_labels
 from kruskal.estimators.scikit import unchanged_on_failure
@@ -213,13 +213,15 @@ class BayesianSVM(Classifier):
     def _model(self) -> SVM:
         learned = isinstance(self.precision, str)
         if learned and self.precision != "learn":
-            raise InputError(f"precision must be a number above 0 or 'learn', not {self.precision!r}")
+            raise InputError(f"precision must be a number above 0 or 'learn', not {shown(self.precision)}")
         if learned and self.method != "gibbs":
             raise InputError(f"precision 'learn' needs method 'gibbs', not {self.method!r}")
         try:
             shape, rate = self.precision_prior
         except (TypeError, ValueError):
-            raise InputError(f"precision_prior must be (shape, rate), not {self.precision_prior!r}") from None
+            raise InputError(
+                f"precision_prior must be (shape, rate), not {shown(self.precision_prior)}"
+            ) from None
         prior = GammaPrior(
             positive_number("precision_prior", shape), positive_number("precision_prior", rate)
         )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from kruskal.errors import InputError
+from kruskal.errors import InputError, shown
 
 SETTINGS = ("paper", "default")
 MODELS = ("kfa", "bpfa")
@@ -37,7 +37,7 @@ def options_for(
     {'model': 'kfa'}
     """
     if setting not in SETTINGS:
-        raise InputError(f"setting must be one of {', '.join(SETTINGS)}, not {setting!r}")
+        raise InputError(f"setting must be one of {', '.join(SETTINGS)}, not {shown(setting)}")
     if setting == "default":
         return {"model": "kfa", **_ONLINE} if model == CDF else {"model": model}
     options: dict[str, Any] = {

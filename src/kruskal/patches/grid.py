@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, shown, whole_number
 
 
 class Items(NamedTuple):
@@ -207,7 +207,9 @@ def _whole_numbers(name: str, numbers: Sequence[int]) -> tuple[int, ...]:
     except (TypeError, InputError):
         result = ()
     if not result:
-        raise InputError(f"{name} must hold whole numbers of at least 1, such as (8, 8), not {numbers!r}")
+        raise InputError(
+            f"{name} must hold whole numbers of at least 1, such as (8, 8), not {shown(numbers)}"
+        )
     return result
 
 

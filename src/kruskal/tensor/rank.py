@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, shown, whole_number
 
 
 def _sizes(shape: Sequence[int]) -> list[int]:
@@ -11,7 +11,7 @@ def _sizes(shape: Sequence[int]) -> list[int]:
     try:
         sizes = [whole_number("shape", size, 1) for size in shape]
     except (TypeError, InputError) as error:
-        raise InputError(f"shape must hold whole numbers of at least 1, not {shape!r}") from error
+        raise InputError(f"shape must hold whole numbers of at least 1, not {shown(shape)}") from error
     return sorted(size for size in sizes if size > 1)
 
 
