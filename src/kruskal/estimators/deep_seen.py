@@ -21,7 +21,7 @@ def check_seen(options: dict[str, Any]) -> None:
         raise InputError("decide_on needs method 'gradient' and an svm other than 'trained'")
     if options["start"] is not None and options["pretrain"]:
         raise InputError("start is given and pretrain is True, expected one of them")
-    if options["svm"] == "trained" and options["epochs"] == 0:
+    if options["start"] is not None and options["svm"] == "trained" and options["epochs"] == 0:
         raise InputError("epochs is 0 and svm is 'trained': nothing would be learned from the labels")
 
 

@@ -74,7 +74,9 @@ ROWS = {
     "kruskal-dgdn-r4": Row("Kruskal DGDN, R = 4", {"atoms": "kruskal", "rank": 4, **WHOLE}),
     "dgdn-on-ckfa": Row("DGDN, layer 3 on CKFA", TOP, below=BELOW),
     "kruskal-dgdn-from-ckfa": Row("Kruskal DGDN, R = 1, from CKFA, side 96", STARTED, start=START),
-    "ckfa-side96": Row("the same without training: CKFA, layers 2 + 3", STARTED | {"epochs": 0}, start=START),
+    "from-ckfa-untrained": Row(
+        "the same without training: CKFA, layers 2 + 3", STARTED | {"epochs": 0}, start=START
+    ),
 }
 """Settings were chosen as those of `kruskal.experiments.caltech101_features`."""
 QUICK = ("ckfa-train15-seed1", "kruskal-dgdn-r1-train15-seed1")
