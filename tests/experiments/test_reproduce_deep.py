@@ -30,7 +30,7 @@ def strokes(n_images, size, seed):
     return X, y
 
 
-@pytest.mark.parametrize("name, number", [("mnist", 30 + 4 * (4 * 5 + 1)), ("caltech101", 36)])
+@pytest.mark.parametrize("name, number", [("mnist", 30 + 4 * (4 * 5 + 1)), ("caltech101", 48)])
 def test_quick_cells_are_among_the_others(name, number):
     experiment = registry.get(name)
     everything = {cell.key: cell for cell in experiment.cells(False, None)}
@@ -84,6 +84,9 @@ def small_caltech(monkeypatch, tmp_path):
         name: row._replace(
             options={**row.options, **(top if row.below else short)},
             below={**row.below, **below} if row.below else {},
+            start={**row.start, "fit": caltech101_features.FIT, "start_side": 20, "side": 24}
+            if row.start
+            else {},
         )
         for name, row in caltech101.ROWS.items()
     }
@@ -134,6 +137,18 @@ def test_caltech_with_labels(small_caltech, tmp_path):
     assert [score.paper for score in rows["Kruskal DGDN, R = 1"][3:]] == [76.1, 88.3]
     figure = experiment.figure(results, tmp_path)
     assert figure is not None and figure.startswith(PNG) and experiment.figure({}, tmp_path) is None
+
+
+def test_caltech_from_given_layers(small_caltech):
+    experiment = registry.get("caltech101")
+    cells = {cell.key: cell for cell in experiment.cells(False, 1)}
+    run = experiment.run(cells["kruskal-dgdn-from-ckfa-train6-seed1"], small_caltech)
+    json.dumps(run, allow_nan=False)
+    without = cells["ckfa-train6-seed1"]
+    assert run["atoms"] == experiment.run(without, small_caltech)["atoms"] and run["tested"] == 18
+    (table,) = experiment.tables({"kruskal-dgdn-from-ckfa-train6-seed1": run})
+    rows = {row[0]: row for row in table.rows}
+    assert rows["Kruskal DGDN, R = 1, from CKFA, side 96"][3].ours == run["accuracy"]
 
 
 def test_atoms_of_all_runs_are_told():

@@ -1,6 +1,6 @@
 """Top weights of new images: a pass upwards, or the literal model's chains, averaged over several."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from kruskal.deep.dense import Dense
 from kruskal.deep.inference import infer
 from kruskal.deep.objective import Part
+from kruskal.deep.places import place_features, shifted_copies
 from kruskal.engines.threads import Threads
 from kruskal.models.dgdn import DeepModel
 from kruskal.models.mcem import MonteCarloEM
@@ -58,6 +59,49 @@ def top_weights(
         for chain in range(chains):
             total += run_chain(model, expectation, dense, part, items, chain, seed).mean
         return total / part.dtype.type(chains)
+
+    return visit_images(mean, images, threads)
+
+
+def layer_weights(
+    model: DeepModel,
+    dense: Dense,
+    images: np.ndarray,
+    layers: Sequence[int],
+    places: int,
+    shift: int,
+    chains: int,
+    seed: int,
+    threads: int | None,
+) -> np.ndarray:
+    """Weights of ``layers`` (from 1) at a few places, one after the other, mean over copies and chains.
+
+    See `kruskal.deep.places` for the places and for the copies of an image, shifted by ``shift`` pixels.
+    """
+    network = model.network
+    if model.sharpness == np.inf:
+        chains = 1
+
+    def seen(part: np.ndarray, items: np.ndarray, chain: int) -> np.ndarray:
+        upward = infer(network, dense, part, items, model.draw(seed, Stream.DEEP_TEST_CELLS, chain))
+        maps = [*upward.images[1:], upward.features]
+        return np.concatenate(
+            [
+                place_features(
+                    maps[layer - 1].reshape(
+                        len(part), *network.layers[layer - 1].grid, network.n_atoms[layer - 1]
+                    ),
+                    places,
+                )
+                for layer in layers
+            ],
+            axis=1,
+        )
+
+    def mean(part: np.ndarray, items: np.ndarray) -> np.ndarray:
+        copies = shifted_copies(part, network.image_shape[2], shift)
+        total = sum(seen(copy, items, chain) for copy in copies for chain in range(chains))
+        return np.asarray(total / part.dtype.type(len(copies) * chains))
 
     return visit_images(mean, images, threads)
 

@@ -44,7 +44,7 @@ def pretrain(
             for number in range(1, sweeps + 1):
                 state, _ = model.sweep(state, engine, own_seed, number)
             pooled = np.concatenate([_block_values(shard, model) for shard in engine.shards])
-        starts.append(_normalised(state, layout))
+        starts.append(layer_start(state, layout))
         scale = math.sqrt(square / max(float(np.mean(pooled**2)), 1e-12))
         images = (scale * pooled).astype(images.dtype)
     return starts
@@ -72,7 +72,7 @@ def _block_values(shard: ImageShard, model: ConvModel) -> np.ndarray:
     return pooled.transpose(0, 2, 3, 1).reshape(len(maps), layout.grid[0], -1)
 
 
-def _normalised(state: ConvGlobal, layout: Layout) -> LayerStart:
+def layer_start(state: ConvGlobal, layout: Layout) -> LayerStart:
     """Atoms of mean square 1; columns of the factors likewise, with what is left in the weights."""
     size = np.sqrt(np.mean(state.dictionary**2, axis=1, keepdims=True)) + 1e-12
     weights, factors = state.weights / size, state.factors.copy()

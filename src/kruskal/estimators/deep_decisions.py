@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.engines.deep_features import top_weights
+from kruskal.engines.deep_features import layer_weights, top_weights
 from kruskal.errors import InputError
 from kruskal.estimators.classifier import Classifier
 from kruskal.estimators.deep_fit import Fitted
@@ -20,6 +20,9 @@ class Decisions(Classifier):
     svm: str
     svm_options: dict[str, Any] | None
     chains: int
+    decide_on: Any
+    places: int
+    shift: int
     seed: int
     threads: int | None
     classes_: np.ndarray
@@ -34,7 +37,11 @@ class Decisions(Classifier):
         """Images of the shape that was learned from."""
 
     def transform(self, X: Any) -> np.ndarray:
-        """Top weights (N, d), places by atoms; the mean over the chains where cells are drawn."""
+        """Top weights (N, d), places by atoms; the mean over the chains where cells are drawn.
+
+        With ``decide_on`` the weights that decisions see: for every layer the largest at each place, then
+        the mean ones.
+        """
         return self._features(self._check(X).values)
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -84,6 +91,15 @@ class Decisions(Classifier):
         self.temperature_ = fit_scale(self._decide(shown), true)
 
     def _features(self, values: np.ndarray) -> np.ndarray:
+        if self.decide_on is None:
+            return self._top_weights(values)
+        fitted = self._fitted
+        return layer_weights(
+            fitted.model, fitted.dense, values, [int(layer) for layer in self.decide_on], int(self.places),
+            int(self.shift), int(self.chains), int(self.seed), self.threads,
+        )  # fmt: skip
+
+    def _top_weights(self, values: np.ndarray) -> np.ndarray:
         fitted = self._fitted
         return top_weights(
             fitted.model, fitted.expectation, fitted.dense, values, int(self.chains), int(self.seed),

@@ -17,6 +17,7 @@ from kruskal.engines.training_files import digest_of
 from kruskal.engines.training_run import Keeping, held, train
 from kruskal.errors import InputError
 from kruskal.estimators.deep_settings import Images, build_model, build_schedule
+from kruskal.estimators.deep_start import Given
 from kruskal.kernel import watch_compilation
 from kruskal.models.dgdn import DeepModel, Start
 from kruskal.models.mcem import MonteCarloEM
@@ -24,7 +25,11 @@ from kruskal.random import Stream, generator
 
 _START_IMAGES = 100
 """Images from which the scales of the start are set."""
-_NO_INFLUENCE = ("checkpoint", "checkpoint_seconds", "progress", "threads", "chains", "svm", "svm_options")
+_NO_INFLUENCE = (
+    "checkpoint", "checkpoint_seconds", "progress", "threads", "chains", "svm", "svm_options", "decide_on",
+    "places", "shift", "start",
+)  # fmt: skip
+"""Options on which the training does not depend; the atoms of a start are looked at themselves."""
 
 
 class Fitted(NamedTuple):
@@ -57,6 +62,7 @@ def fit_deep(
     n_classes: int,
     validation: tuple[np.ndarray, np.ndarray] | None,
     threads: int,
+    given: Given | None = None,
 ) -> Fitted:
     """Train as the options of an estimator say.
 
@@ -65,6 +71,7 @@ def fit_deep(
     options : all arguments of the estimator, checked but for those that depend on the data
     images, labels : (N,) index of the class, -1 for none;  n_classes : Y
     validation : other images (n, M_x, M_y C) and their classes, or None
+    given : the atoms to begin with, or None
     """
     began = time.perf_counter()
     model = build_model(options, images.shape, n_classes)
@@ -76,13 +83,13 @@ def fit_deep(
     expectation = None
     if options["method"] == "mcem":
         expectation = MonteCarloEM(network=model.network)
-    keeping = _keeping(options, images.values, labels, validation)
+    keeping = _keeping(options, images.values, labels, validation, given)
     with (
         held(keeping),
         watch_compilation(partial(progress.note, COMPILING)),
         part_threads(threads) as engine,
     ):
-        start = _start(options, model, images.values, seed, threads)
+        start = _start(options, model, images.values, seed, threads, given)
         validate = None
         if validation is not None and n_classes:
             validate = partial(_error, model, expectation, *validation, seed, threads)
@@ -98,8 +105,17 @@ def fit_deep(
     return Fitted(model, expectation, steps.now.moving.average, start.scales, trace, seconds)
 
 
-def _start(options: dict[str, Any], model: DeepModel, images: np.ndarray, seed: int, threads: int) -> Start:
-    """A random start, or the atoms of the layers' Gibbs samplers on some of the images."""
+def _start(
+    options: dict[str, Any],
+    model: DeepModel,
+    images: np.ndarray,
+    seed: int,
+    threads: int,
+    given: Given | None,
+) -> Start:
+    """A random start, given atoms, or those of the layers' Gibbs samplers on some of the images."""
+    if given is not None:
+        return model.start_from(images[:_START_IMAGES], seed, given.layers, bias=0.0)
     if not options["pretrain"]:
         return model.start(images[:_START_IMAGES], seed)
     random = generator(seed, Stream.DEEP_PRETRAINING, 2**32)
@@ -130,6 +146,7 @@ def _keeping(
     images: np.ndarray,
     labels: np.ndarray,
     validation: tuple[np.ndarray, np.ndarray] | None,
+    given: Given | None,
 ) -> Keeping:
     if options["checkpoint"] is None:
         return Keeping()
@@ -137,5 +154,6 @@ def _keeping(
     if not directory.parent.is_dir():
         raise InputError(f"checkpoint folder {directory} cannot be made: {directory.parent} does not exist")
     settings = {name: value for name, value in options.items() if name not in _NO_INFLUENCE}
-    digest = digest_of(settings, images, labels, *(validation or ()))
+    atoms = [] if given is None else [layer.atoms for layer in given.layers]
+    digest = digest_of(settings, images, labels, *(validation or ()), *atoms)
     return Keeping(directory, float(options["checkpoint_seconds"]), digest)

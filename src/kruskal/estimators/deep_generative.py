@@ -14,6 +14,7 @@ from kruskal.engines.threads import check_threads
 from kruskal.estimators.deep_decisions import Decisions
 from kruskal.estimators.deep_fit import fit_deep
 from kruskal.estimators.deep_pictures import Pictures
+from kruskal.estimators.deep_seen import refuse_unseen
 from kruskal.estimators.deep_settings import (
     Images,
     check_images,
@@ -22,6 +23,7 @@ from kruskal.estimators.deep_settings import (
     check_validation,
     refuse_small,
 )
+from kruskal.estimators.deep_start import given_start
 from kruskal.estimators.scikit import unchanged_on_failure
 from kruskal.gibbs.precision import LARGEST
 
@@ -57,6 +59,13 @@ class DGDN(Pictures, Decisions):
     svm : ``trained`` keeps the decisions of the training; ``em``, ``stochastic`` or ``gibbs`` fits
         `kruskal.BayesianSVM` to the top weights, with ``svm_options``
     chains : at test time, where cells are drawn
+    start : a fitted `kruskal.DeepCFA` or `kruskal.DeepCKFA`, or the path of its file, whose atoms training
+        begins with, biases being 0; ``n_atoms``, ``atom_sizes`` and ``pooling`` are its. The size of images
+        may be another. ``epochs`` may then be 0: only the support vector machine learns from labels
+    decide_on : numbers of the layers whose weights a fitted ``svm`` sees, each reduced to ``places`` x
+        ``places`` places, where the largest and the mean weight of an atom count; None: the top weights
+    shift : these weights are means over an image and four copies, shifted by so many pixels along the
+        diagonals, in training the machine and at test time
     seed : int;  threads : int or None (all cores); results do not depend on it
     checkpoint : folder or None; a fit of the same data and options goes on from there, with the same result
     checkpoint_seconds : time between two checkpoints;  progress : listener or None
@@ -100,6 +109,10 @@ class DGDN(Pictures, Decisions):
         svm: str = "trained",
         svm_options: dict[str, Any] | None = None,
         chains: int = 5,
+        start: Any = None,
+        decide_on: Any = None,
+        places: int = 3,
+        shift: int = 0,
         seed: int = 0,
         threads: int | None = None,
         checkpoint: str | Path | None = None,
@@ -131,6 +144,10 @@ class DGDN(Pictures, Decisions):
         self.svm = svm
         self.svm_options = svm_options
         self.chains = chains
+        self.start = start
+        self.decide_on = decide_on
+        self.places = places
+        self.shift = shift
         self.seed = seed
         self.threads = threads
         self.checkpoint = checkpoint
@@ -150,12 +167,17 @@ class DGDN(Pictures, Decisions):
         options = self._options()
         check_options(options)
         threads = check_threads(self.threads)
+        given = given_start(self.start, self.atoms, self.rank)
         images = check_images(X, self.image_shape)
         classes, labels = check_partial_labels(y, len(images.values))
         refuse_constant(np.asarray(X), None, "X")
         refuse_small(np.asarray(X), images)
         other = check_validation(validation, images, classes, self.image_shape)
-        fitted = fit_deep(options, images, labels, len(classes), other, threads)
+        if given is not None:
+            options |= given.sizes
+        if self.decide_on is not None:
+            refuse_unseen(options, images.shape)
+        fitted = fit_deep(options, images, labels, len(classes), other, threads, given)
         with unchanged_on_failure(self):
             self.classes_, self._fitted = classes, fitted
             self._given = images._replace(values=images.values[:0])
@@ -178,11 +200,14 @@ class DGDN(Pictures, Decisions):
         for name in ("svm_", "temperature_"):
             self.__dict__.pop(name, None)
         some = np.linspace(0, len(labels) - 1, min(_PRIOR_IMAGES, len(labels))).astype(int)
-        features = self._features(images.values[some])
+        features = np.zeros((0, 0), np.float32)
+        if self._is_generative() or self.svm == "trained":
+            features = self._top_weights(images.values[some])
         noise, size = 1.0, images.values[0].size
         if "residual" in fitted.trace:
             noise = size / max(float(fitted.trace["residual"][-1]), size / LARGEST)
-        self._beliefs = Beliefs(fit_top_prior(features), images.values.mean(axis=0), noise)
+        if self._is_generative():  # a model that only classifies has no use for it
+            self._beliefs = Beliefs(fit_top_prior(features), images.values.mean(axis=0), noise)
         if len(self.classes_):
             self._decide_by(images, labels, features, some, other)
 

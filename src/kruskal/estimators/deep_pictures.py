@@ -101,7 +101,10 @@ class Pictures(ScikitEstimator):
         """Whether `fit` was called."""
         return hasattr(self, "_fitted")
 
+    def _is_generative(self) -> bool:
+        return self._fitted.model.terms.generative > 0.0 or self._fitted.expectation is not None
+
     def _need_generative(self, what: str) -> None:
         self.refuse_unfitted()
-        if self._fitted.model.terms.generative == 0.0 and self._fitted.expectation is None:
+        if not self._is_generative():
             raise InputError(f"{what} needs a model with generative above 0, not 0: this one only classifies")

@@ -23,6 +23,7 @@ from kruskal.errors import (
     whole_number,
 )
 from kruskal.estimators.classifier import check_labels, label_array
+from kruskal.estimators.deep_seen import check_seen
 from kruskal.estimators.image_batches import pair_of_sizes
 from kruskal.estimators.items import check_below_one
 from kruskal.estimators.scikit import refuse_masked
@@ -195,7 +196,7 @@ def build_model(options: dict[str, Any], shape: tuple[int, int, int], n_classes:
 def build_schedule(options: dict[str, Any], n_images: int) -> tuple[Schedule, int]:
     """The schedule of the optimiser, and the size of a minibatch."""
     batch_size = whole_number("batch_size", options["batch_size"], 1)
-    epochs = whole_number("epochs", options["epochs"], 1)
+    epochs = whole_number("epochs", options["epochs"], 1 if options["start"] is None else 0)
     least = whole_number("least_steps", options["least_steps"], 0)
     steps_per_epoch = -(-n_images // batch_size)
     total = steps_per_epoch * max(epochs, -(-least // steps_per_epoch))
@@ -216,6 +217,7 @@ def check_options(options: dict[str, Any]) -> None:
     flag("pretrain", options["pretrain"])
     whole_number("pretrain_images", options["pretrain_images"], 1)
     whole_number("pretrain_sweeps", options["pretrain_sweeps"], 1)
+    check_seen(options)
     if not isinstance(options["svm_options"], dict | None):
         raise InputError(f"svm_options must be a dictionary or None, not {shown(options['svm_options'])}")
     check_seed(options["seed"])

@@ -34,12 +34,14 @@ class Row(NamedTuple):
     ----------
     label : as in the table;  options : of `kruskal.DGDN`, but for the seed;  paper : its accuracies
     below : what tells of the layers that were learned without labels and stay as they are, if any
+    start : what tells of the layers whose atoms the model begins with, if any, and of which pictures
     """
 
     label: str
     options: Mapping[str, Any]
     paper: tuple[float | None, float | None] = (None, None)
     below: Mapping[str, Any] = MappingProxyType({})
+    start: Mapping[str, Any] = MappingProxyType({})
 
 
 WHOLE: dict[str, Any] = {
@@ -55,11 +57,26 @@ TOP: dict[str, Any] = {
 }  # fmt: skip
 """Only the third layer is trained, on pooled maps of 3x3 places: atoms have one place."""
 BELOW = {"features": "ckfa", "fit": FIT, "layer": 2, "block": 2}
+STARTED: dict[str, Any] = {
+    "atoms": "kruskal", "rank": 1, "epochs": 2, "batch_size": 50, "least_steps": 0, "warm_up": 10,
+    "averaging": 0.9, "learning_rate": 0.003, "dropout": 0.5, "decide_on": [2, 3], "places": 3,
+    "shift": 6, "svm": "stochastic",
+    "svm_options": {
+        "C": 0.001, "standardize": True, "tol": 1e-3, "max_passes": 30, "calibration_folds": 0,
+    },
+}  # fmt: skip
+"""All layers begin with the atoms of CKFA; decisions see layers 2 and 3 at 3x3 places, and shifted copies."""
+START = {"features": "ckfa", "fit": FIT, "start_side": SIDE, "side": 96}
+"""These atoms were learned from pictures of side `SIDE`; the model sees larger ones."""
 ROWS = {
     "dgdn": Row("DGDN", {"atoms": "gaussian", **WHOLE}, (75.4, 87.8)),
     "kruskal-dgdn-r1": Row("Kruskal DGDN, R = 1", {"atoms": "kruskal", "rank": 1, **WHOLE}, (76.1, 88.3)),
     "kruskal-dgdn-r4": Row("Kruskal DGDN, R = 4", {"atoms": "kruskal", "rank": 4, **WHOLE}),
     "dgdn-on-ckfa": Row("DGDN, layer 3 on CKFA", TOP, below=BELOW),
+    "kruskal-dgdn-from-ckfa": Row("Kruskal DGDN, R = 1, from CKFA, side 96", STARTED, start=START),
+    "from-ckfa-untrained": Row(
+        "the same without training: CKFA, layers 2 + 3", STARTED | {"epochs": 0}, start=START
+    ),
 }
 """Settings were chosen as those of `kruskal.experiments.caltech101_features`."""
 QUICK = ("ckfa-train15-seed1", "kruskal-dgdn-r1-train15-seed1")
@@ -91,6 +108,7 @@ class Caltech101:
             "dictionary: numbers that the atoms of all layers are made of",
             f"without labels: atoms are learned from {FIT['n_training']} training pictures, one bottom-up "
             "pass, Bayesian SVM",
+            "from CKFA: training begins with its atoms; decisions on layers 2 and 3 and shifted copies",
             "layer 3 on CKFA: layers 1 and 2 are those without labels, only layer 3 learns from labels",
             "the paper also has HBP-CFA: 53.6/62.5, both layers 58.0/65.7",
             *run_notes(results.values()),
@@ -118,7 +136,14 @@ def _supervised_cells(seed: int) -> list[Cell]:
     return [
         Cell(
             f"{name}-train{count}-seed{seed}",
-            {"seed": seed, "model": dict(row.options), "count": count, "side": SIDE, **row.below},
+            {
+                "seed": seed,
+                "model": dict(row.options),
+                "count": count,
+                "side": SIDE,
+                **row.below,
+                **row.start,
+            },
         )
         for name, row in ROWS.items()
         for count in COUNTS
@@ -132,22 +157,30 @@ def _run_supervised(cell: Cell, context: Context) -> dict[str, Any]:
     options, began = cell.options, time.perf_counter()
     pictures = context.load("caltech101")
     split = split_pictures(pictures, options["count"], options["seed"])
-    below = split_model(context, pictures, split, options) if "features" in options else None
+    below = split_model(context, pictures, split, options) if "layer" in options else None
+    start = None
+    if "start_side" in options:
+        start = split_model(context, pictures, split, {**options, "side": options["start_side"]})
     images, asked = (
         _seen(below, read_pictures(pictures, part, options["side"]), options)
         for part in (split.train, split.test)
     )
     model = DGDN(
-        **options["model"], seed=options["seed"], threads=context.threads, progress=context.progress
+        **options["model"],
+        start=start,
+        seed=options["seed"],
+        threads=context.threads,
+        progress=context.progress,
     ).fit(images, split.labels[split.train])
     right = model.predict(asked) == split.labels[split.test]
     kept = [] if below is None else below.layers_[: options["layer"]]
     if below is None:
         keep_arrays(context.folder, cell.key, **layer_atoms(model, (1, 2)))
+    errors: Any = model.trace_.get("training_error", [])
     return {
         "accuracy": 100.0 * float(right.mean()),
-        "training_error": 100.0 * float(model.trace_["training_error"][-1]),
-        "atoms": [*(layer.n_atoms for layer in kept), *options["model"]["n_atoms"]],
+        "training_error": 100.0 * float(errors[-1]) if len(errors) else None,
+        "atoms": [*(layer.n_atoms for layer in kept), *(len(atoms) for atoms in model.atoms_)],
         "parameters": model.n_dictionary_parameters_ + sum(layer.n_parameters_ for layer in kept),
         "tested": len(split.test),
         "seconds": time.perf_counter() - began,

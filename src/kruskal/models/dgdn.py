@@ -160,9 +160,13 @@ class DeepModel:
         return self.scaled(parameters, images)
 
     def start_from(
-        self, images: np.ndarray, seed: int, atoms: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
+        self,
+        images: np.ndarray,
+        seed: int,
+        atoms: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]],
+        bias: float = FIRST_BIAS,
     ) -> Start:
-        """As `start`, with given atoms: (dictionary, weights, factors) of every layer."""
+        """As `start`, with given atoms, (dictionary, weights, factors) of every layer, and biases."""
         parameters = self.start(images, seed).parameters
         pieces = self.packing.views(parameters)
         for layer, (dictionary, weights, factors) in enumerate(atoms):
@@ -170,6 +174,7 @@ class DeepModel:
                 pieces[f"weights{layer}"][...], pieces[f"factors{layer}"][...] = weights, factors
             else:
                 pieces[f"atoms{layer}"][...] = dictionary
+            pieces[f"biases{layer}"][...] = bias
         return self.scaled(parameters, images)
 
     def scaled(self, parameters: np.ndarray, images: np.ndarray) -> Start:

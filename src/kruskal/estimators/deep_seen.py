@@ -1,0 +1,36 @@
+"""What the decisions of a deep model see besides its top weights: options, checked."""
+
+from typing import Any
+
+from kruskal.errors import InputError, whole_number
+
+
+def check_seen(options: dict[str, Any]) -> None:
+    """What decisions see besides the top weights, and who can take such decisions."""
+    whole_number("places", options["places"], 1)
+    shift = whole_number("shift", options["shift"], 0)
+    layers = options["decide_on"]
+    if layers is not None:
+        if not isinstance(layers, list | tuple) or not layers:
+            raise InputError(f"decide_on must be a list of layers or None, not {layers!r}")
+        for layer in layers:
+            whole_number("decide_on", layer, 1)
+    elif shift:
+        raise InputError("shift needs decide_on, the layers whose weights are averaged over shifted copies")
+    if layers is not None and (options["svm"] == "trained" or options["method"] == "mcem"):
+        raise InputError("decide_on needs method 'gradient' and an svm other than 'trained'")
+    if options["start"] is not None and options["pretrain"]:
+        raise InputError("start is given and pretrain is True, expected one of them")
+    if options["start"] is not None and options["svm"] == "trained" and options["epochs"] == 0:
+        raise InputError("epochs is 0 and svm is 'trained': nothing would be learned from the labels")
+
+
+def refuse_unseen(options: dict[str, Any], shape: tuple[int, int, int]) -> None:
+    """Complain about layers that are not there, and about a shift beyond the images, of this shape."""
+    depth, shift = len(options["n_atoms"]), int(options["shift"])
+    for layer in options["decide_on"] or ():
+        whole_number("decide_on", layer, 1, depth)
+    if shift >= min(shape[:2]):
+        raise InputError(
+            f"shift is {shift} pixels, expected less than the size of the images, {min(shape[:2])}"
+        )

@@ -1,0 +1,38 @@
+"""A deep model that begins with the atoms of layers that were learned without labels."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kruskal.engines.pretraining import LayerStart, layer_start
+from kruskal.errors import InputError
+from kruskal.estimators.deep import DeepCFA
+from kruskal.estimators.deep_file import load_deep
+
+
+class Given(NamedTuple):
+    """sizes : ``n_atoms``, ``atom_sizes`` and ``pooling`` of the layers;  layers : their atoms."""
+
+    sizes: dict[str, Any]
+    layers: list[LayerStart]
+
+
+def given_start(start: Any, atoms: str, rank: int) -> Given | None:
+    """What a fitted `kruskal.DeepCFA`, or the path of its file, gives to a model of such atoms."""
+    if start is None:
+        return None
+    model = load_deep(start) if isinstance(start, (str, Path)) else start
+    if not isinstance(model, DeepCFA):
+        raise InputError(f"start must be a fitted DeepCFA or DeepCKFA, its file, or None, not {start!r}")
+    model.refuse_unfitted()
+    for number, layer in enumerate(model.layers_, 1):
+        if atoms == "kruskal" and layer.model_.rank != rank:
+            raise InputError(
+                f"start has atoms of rank {layer.model_.rank} in layer {number}, expected {rank}, the rank "
+                "of this model (0: not Kruskal tensors)"
+            )
+    sizes = {
+        "n_atoms": model.n_atoms_,
+        "atom_sizes": [layer.model_.layout.atom_size for layer in model.layers_],
+        "pooling": [layer.model_.layout.pooling for layer in model.layers_[:-1]],
+    }
+    return Given(sizes, [layer_start(layer.state_, layer.model_.layout) for layer in model.layers_])

@@ -1,0 +1,119 @@
+"""A deep model that begins with given atoms, and decisions on the weights of several layers."""
+
+import numpy as np
+import pytest
+
+import kruskal
+from kruskal.deep.places import place_features, shifted_copies
+from kruskal.errors import InputError
+
+from .bars import SIZES, bars
+
+OPTIONS = {
+    "svm": "em", "svm_options": {"calibration_folds": 0}, "least_steps": 0, "seed": 1, "threads": 1,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def layers():
+    X, _ = bars(60)
+    return kruskal.DeepCKFA((6, 9), ((4, 4), (3, 3)), ((2, 2),), sweeps=4, seed=1, threads=1).fit(X)
+
+
+def test_places_hold_the_largest_and_the_mean_weight():
+    maps = np.random.default_rng(0).random((2, 5, 4, 3))
+    found = place_features(maps, 2).reshape(2, 2, 2, 2, 3)  # (images, largest or mean, x, y, atoms)
+    assert found[:, 0, 0, 0] == pytest.approx(maps[:, :3, :2].max(axis=(1, 2)))
+    assert found[:, 0, 1, 0] == pytest.approx(maps[:, 2:, :2].max(axis=(1, 2)))
+    assert found[:, 1, 0, 1] == pytest.approx(maps[:, :3, 2:].mean(axis=(1, 2)))
+    assert place_features(maps, 7).shape == (2, 2 * 49 * 3)
+
+
+def test_copies_are_shifted_along_the_diagonals():
+    images = np.random.default_rng(0).random((2, 6, 5, 3))
+    plain, *copies = shifted_copies(images.reshape(2, 6, 15), 3, 2)
+    assert (plain.reshape(images.shape) == images).all() and len(copies) == 4
+    down = copies[0].reshape(images.shape)
+    assert (down[:, 2:, 2:] == images[:, :-2, :-2]).all()
+    assert (down[:, 0, 2:] == images[:, 2, :-2]).all()  # mirrored at the border
+    up = copies[3].reshape(images.shape)
+    assert (up[:, :-2, :-2] == images[:, 2:, 2:]).all()
+    assert len(shifted_copies(images.reshape(2, 6, 15), 3, 0)) == 1
+
+
+@pytest.mark.parametrize("atoms", ["gaussian", "kruskal"])
+def test_without_training_the_pass_is_that_of_the_given_layers(layers, atoms):
+    """Top weights are those of `DeepCKFA.transform` but for the scale."""
+    X, y = bars(40)
+    model = kruskal.DGDN(atoms=atoms, rank=1, start=layers, epochs=0, **OPTIONS).fit(X, y)
+    found, wanted = model.transform(X), layers.transform(X)
+    assert found.shape == wanted.shape
+    assert found / found.max() == pytest.approx(wanted / wanted.max(), abs=1e-4)
+
+
+def test_training_goes_on_from_the_given_atoms(layers, tmp_path):
+    X, y = bars(200)
+    X_test, y_test = bars(100, seed=1)
+    layers.save(tmp_path / "layers.npz")
+    options = {**OPTIONS, "rank": 1, "learning_rate": 1e-4, "epochs": 1}
+    near = kruskal.KruskalDGDN(start=tmp_path / "layers.npz", **options).fit(X, y)
+    same = kruskal.KruskalDGDN(start=layers, **options).fit(X, y)
+    assert [len(atoms) for atoms in near.atoms_] == layers.n_atoms_
+    assert all((mine == theirs).all() for mine, theirs in zip(near.atoms_, same.atoms_))
+    begun = layers.atoms(1)[..., 0]
+    cosines = [
+        (one[..., 0] * other).sum() / np.sqrt((one**2).sum() * (other**2).sum())
+        for one, other in zip(near.atoms_[0], begun)
+    ]
+    assert 0.99 < min(cosines) < 1.0
+    assert near.score(X_test, y_test) >= 0.9
+
+
+def test_decisions_see_several_layers_and_copies(layers):
+    X, y = bars(60)
+    options = {**OPTIONS, "start": layers, "epochs": 0, "rank": 1, "places": 2}
+    both = kruskal.KruskalDGDN(**options, decide_on=[1, 2]).fit(X, y)
+    upper = kruskal.KruskalDGDN(**options, decide_on=(2,)).fit(X, y)
+    found, n_upper = both.transform(X), 2 * 4 * layers.n_atoms_[1]
+    assert found.shape == (60, 2 * 4 * sum(layers.n_atoms_))
+    assert (found[:, -n_upper:] == upper.transform(X)).all()
+    assert both.decision_function(X).shape[0] == 60
+    shifted = kruskal.KruskalDGDN(**options, decide_on=(2,), shift=2).fit(X, y)
+    copies = shifted_copies(X.astype(np.float32), 1, 2)
+    mean = np.mean([upper.transform(copy) for copy in copies], axis=0)
+    assert shifted.transform(X) == pytest.approx(mean, abs=1e-5)
+    assert shifted.transform(X) != pytest.approx(upper.transform(X), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"start": 3}, "start must be"),
+        ({"start": kruskal.DeepCKFA()}, "fit"),
+        ({"rank": 2}, "rank"),
+        ({"decide_on": [3]}, "decide_on"),
+        ({"decide_on": []}, "decide_on"),
+        ({"decide_on": [1], "svm": "trained"}, "decide_on"),
+        ({"shift": 2}, "shift"),
+        ({"decide_on": [1], "shift": 99}, "shift"),
+        ({"pretrain": True}, "pretrain"),
+        ({"epochs": 0, "svm": "trained"}, "epochs"),
+        ({"epochs": 0, "start": None, **SIZES}, "epochs"),
+    ],
+)
+def test_what_cannot_be_is_refused(layers, options, said):
+    X, y = bars(20)
+    given = {**OPTIONS, "start": layers, "rank": 1, **options}
+    with pytest.raises((InputError, ValueError), match=said):
+        kruskal.KruskalDGDN(**given).fit(X, y)
+
+
+def test_a_checkpoint_belongs_to_its_start(layers, tmp_path):
+    X, y = bars(40)
+    options = {**OPTIONS, "rank": 1, "epochs": 1, "checkpoint": tmp_path / "kept"}
+    first = kruskal.KruskalDGDN(start=layers, **options).fit(X, y)
+    again = kruskal.KruskalDGDN(start=layers, **options).fit(X, y)
+    assert all((mine == theirs).all() for mine, theirs in zip(first.atoms_, again.atoms_))
+    other = kruskal.DeepCKFA((6, 9), ((4, 4), (3, 3)), ((2, 2),), sweeps=2, seed=2, threads=1).fit(X)
+    with pytest.raises(InputError, match="other data or settings"):
+        kruskal.KruskalDGDN(start=other, **options).fit(X, y)
