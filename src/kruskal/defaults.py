@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.data import growth_of_differences, rough_noise
+from kruskal.data import growth_of_differences, noise_bound, rough_noise
 from kruskal.patches import Grid
 from kruskal.tensor import generic_rank, maximal_rank
 
@@ -33,11 +33,13 @@ PAPER_SWEEPS, PAPER_BURN_IN = 150, 40
 
 class Look(NamedTuple):
     """A first look at the data: the share of observed entries; the noise relative to the range, if known;
-    how differences in a noisy picture grow with the distance (`kruskal.data.growth_of_differences`)."""
+    how differences in a noisy picture grow with the distance (`kruskal.data.growth_of_differences`); the most
+    noise that complete noisy data can hold (`kruskal.data.noise_bound`), in their units."""
 
     share: float = 1.0
     noise: float | None = None
     growth: float | None = None
+    most_noise: float | None = None
 
     @classmethod
     def at(cls, values: np.ndarray, observed: np.ndarray, scale: float) -> "Look":
@@ -46,6 +48,8 @@ class Look(NamedTuple):
         look = cls(float(observed.mean()), None if noise is None else noise / scale)
         if values.ndim == 2 and look.noisy:  # asked of no others
             look = look._replace(growth=growth_of_differences(values / scale, observed))
+        if look.noisy and look.share == 1.0:  # covariances of pairs that are both observed are too uncertain
+            look = look._replace(most_noise=noise_bound(values, patch_ladder(values.shape)[0]))
         return look
 
     @classmethod
