@@ -386,6 +386,20 @@ def test_defaults_follow_the_noise():
     assert large.stride[0] > 1 and large.grid.n_items <= 250_000
 
 
+def test_noise_on_little_detail():
+    """Larger patches and few atoms where noise leaves three directions of a small patch to be seen."""
+    for directions, growth, side, sparsity in (
+        (2.9, None, 12, 8.0), (3.1, None, 8, 0.125), (2.0, 3.5, 16, 16.0), (2.0, 2.5, 12, 8.0),
+    ):  # fmt: skip
+        settings = resolve((64, 64), look=Look(1.0, 0.1, growth, 0.1, directions))
+        assert (settings.patch_shape, settings.sparsity) == ((side, side), sparsity)
+    assert resolve((64, 64), look=Look(1.0, 0.01, None, 0.1, 2.0)).patch_shape == (8, 8)  # not noisy
+    step = np.where(np.arange(80) < 40, 0.0, 0.5)
+    faint = np.add.outer(step, step) + 0.5 * np.random.default_rng(4).standard_normal((80, 80))
+    look = Look.at(faint, np.ones(faint.shape, bool), 1.0)
+    assert look.plain and not Look.at(faint[..., None], np.ones((80, 80, 1), bool), 1.0).plain
+
+
 def textured(shape=(60, 60), std=0.05):
     """Rough in all directions of patch space, and noisy."""
     random = np.random.default_rng(2)

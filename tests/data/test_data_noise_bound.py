@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from kruskal.data import noise_bound
+from kruskal.data import noise_bound, signal_directions
 
 SAMPLES = [
     ((1_000,), (32,)),
@@ -92,6 +92,20 @@ def test_any_dtype_and_order_in_memory():
     assert bound == pytest.approx(20.0, rel=0.1)
     assert noise_bound(np.asfortranarray(values), (8, 8)) == bound
     assert noise_bound(values.astype(np.float32), (8, 8)) == pytest.approx(bound, rel=1e-6)
+
+
+def test_directions_in_which_there_is_more_than_noise():
+    """None in noise, about three in what is smooth, more in texture; units do not matter."""
+    assert signal_directions(white((100, 100)), (8, 8), 5.5) < 0.2
+    smooth = gaussian_filter(white((200, 200)), 25.0)
+    smooth *= 100.0 / smooth.std()
+    assert signal_directions(smooth + white(smooth.shape), (8, 8), 5.5) == pytest.approx(3.0, abs=0.3)
+    rough = texture()
+    few, many = (signal_directions(rough + white(rough.shape), (8, 8), noise) for noise in (20.0, 5.0))
+    assert 3.0 < few < many < 64.0
+    assert signal_directions(np.ldexp(rough, 900), (8, 8), np.ldexp(5.0, 900)) == pytest.approx(
+        signal_directions(rough, (8, 8), 5.0)
+    )
 
 
 def test_it_takes_little_time():

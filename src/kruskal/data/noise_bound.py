@@ -1,4 +1,4 @@
-"""The most noise that an array can hold: a bound from the covariance of its patches.
+"""The most noise that an array can hold, and how much else: from the covariance of its patches.
 
 White noise of standard deviation sigma adds sigma^2 I to the covariance of whatever is under it, so no
 eigenvalue of the patches' covariance is below sigma^2. Texture that fills all but a few directions of patch
@@ -43,13 +43,11 @@ def noise_bound(values: np.ndarray, patch_shape: Sequence[int]) -> float | None:
     """
     patch_shape = tuple(patch_shape)
     size = math.prod(patch_shape)
-    n_places = math.prod(large - small + 1 for large, small in zip(values.shape, patch_shape))
-    places = _places(n_places, min(_MOST_PATCHES, max(_MOST_ENTRIES // size, 1)))
+    places = _places(values.shape, patch_shape)
     if len(places) <= size:
         return None
-    # squares of numbers near the largest float would overflow; a power of two changes no digit
-    scale = 2.0 ** (math.frexp(max(float(values.max()), -float(values.min())))[1] - 1)
-    found = _eigenvalues(_patches(values, patch_shape, places).astype(np.float64) / scale)
+    scale = _scale(values)
+    found = _spectrum(values, patch_shape, places, scale)
     if not found[0] > size * np.finfo(np.float64).eps * found[-1]:
         return None
     if found[max(size // _FLAT_SHARE, 1) - 1] > _FLAT * found[0]:
@@ -62,8 +60,26 @@ def noise_bound(values: np.ndarray, patch_shape: Sequence[int]) -> float | None:
     return scale * math.sqrt(found[0] / kept)
 
 
-def _places(n_places: int, most: int) -> np.ndarray:
-    """All places of patches, or a fixed random choice of about ``most``, in order."""
+def signal_directions(values: np.ndarray, patch_shape: Sequence[int], noise: float) -> float:
+    """In how many directions of patch space there is more than noise.
+
+    The sum of max(0, 1 - noise^2 / eigenvalue): the degrees of freedom of the best linear estimate of a
+    patch. Patches of planes have three.
+
+    Parameters
+    ----------
+    values, patch_shape : as for `noise_bound`;  noise : standard deviation, in the units of ``values``
+    """
+    patch_shape, scale = tuple(patch_shape), _scale(values)
+    found = _spectrum(values, patch_shape, _places(values.shape, patch_shape), scale)
+    beyond = found[found > (noise / scale) ** 2]
+    return float((1.0 - (noise / scale) ** 2 / beyond).sum())
+
+
+def _places(shape: tuple[int, ...], patch_shape: tuple[int, ...]) -> np.ndarray:
+    """All places of patches, or a fixed random choice if they are many, in order."""
+    n_places = math.prod(large - small + 1 for large, small in zip(shape, patch_shape))
+    most = min(_MOST_PATCHES, max(_MOST_ENTRIES // math.prod(patch_shape), 1))
     if n_places <= most:
         return np.arange(n_places)
     return np.unique(np.random.default_rng(_SEED).integers(0, n_places, most))
@@ -74,6 +90,18 @@ def _patches(values: np.ndarray, patch_shape: tuple[int, ...], places: np.ndarra
     windows = np.lib.stride_tricks.sliding_window_view(values, patch_shape)
     corners = np.unravel_index(places, windows.shape[: values.ndim])
     return windows[corners].reshape(len(places), -1)
+
+
+def _scale(values: np.ndarray) -> float:
+    """Squares of numbers near the largest float would overflow; a power of two changes no digit."""
+    return 2.0 ** (math.frexp(max(float(values.max()), -float(values.min())))[1] - 1)
+
+
+def _spectrum(
+    values: np.ndarray, patch_shape: tuple[int, ...], places: np.ndarray, scale: float
+) -> np.ndarray:
+    """Eigenvalues of the covariance of the patches at these places, in units of ``scale``, smallest first."""
+    return _eigenvalues(_patches(values, patch_shape, places).astype(np.float64) / scale)
 
 
 def _eigenvalues(patches: np.ndarray) -> np.ndarray:
