@@ -386,6 +386,54 @@ def test_defaults_follow_the_noise():
     assert large.stride[0] > 1 and large.grid.n_items <= 250_000
 
 
+def test_noise_on_little_detail():
+    """Larger patches and few atoms where noise leaves three directions of a small patch to be seen."""
+    for directions, growth, side, sparsity in (
+        (2.9, None, 12, 8.0), (3.1, None, 8, 0.125), (2.0, 3.5, 16, 16.0), (2.0, 2.5, 12, 8.0),
+    ):  # fmt: skip
+        settings = resolve((64, 64), look=Look(1.0, 0.1, growth, 0.1, directions))
+        assert (settings.patch_shape, settings.sparsity) == ((side, side), sparsity)
+    assert resolve((64, 64), look=Look(1.0, 0.01, None, 0.1, 2.0)).patch_shape == (8, 8)  # not noisy
+    step = np.where(np.arange(80) < 40, 0.0, 0.5)
+    faint = np.add.outer(step, step) + 0.5 * np.random.default_rng(4).standard_normal((80, 80))
+    look = Look.at(faint, np.ones(faint.shape, bool), 1.0)
+    assert look.plain and not Look.at(faint[..., None], np.ones((80, 80, 1), bool), 1.0).plain
+
+
+def textured(shape=(60, 60), std=0.05):
+    """Rough in all directions of patch space, and noisy."""
+    random = np.random.default_rng(2)
+    walk = np.cumsum(random.standard_normal(shape), axis=0) / 10
+    return walk + std * random.standard_normal(shape)
+
+
+def test_the_noise_of_complete_noisy_data_is_bounded(tmp_path):
+    """Also in a resumed run, and whatever the units; not with holes, fixed atoms, or in the paper's model."""
+    x = textured()
+    look = Look.at(x, np.ones(x.shape, bool), Scaling.fit(x, np.ones(x.shape, bool)).scale)
+    bound = look.most_noise
+    assert look.noisy and 0.05 < bound < 0.2
+    options = {"patch_shape": (6, 6), "n_atoms": 8, "sweeps": 12, "sparsity": 100.0}
+    result = kruskal.denoise(x, **options, checkpoint=tmp_path / "run", checkpoint_seconds=0)
+    assert result.settings["most_noise"] == bound
+    first, later = np.split(result.trace["noise_std"], [5])
+    assert (first > bound).all() and (later <= bound * (1 + 1e-6)).all()
+    again = kruskal.resume(tmp_path / "run")
+    np.testing.assert_array_equal(again.mean, result.mean)
+    np.testing.assert_array_equal(again.trace["noise_std"], result.trace["noise_std"])
+    larger = kruskal.denoise(1024 * x, **options)
+    assert larger.settings["most_noise"] == 1024 * bound
+    np.testing.assert_array_equal(larger.mean, 1024 * result.mean)
+    free = kruskal.denoise(x, **options, setting="paper")
+    assert free.settings["most_noise"] is None
+    assert free.trace["noise_std"][-1] > bound
+    holes = np.random.default_rng(3).random(x.shape) < 0.9
+    assert kruskal.inpaint(x, holes, **options).settings["most_noise"] is None
+    assert resolve(x.shape, look=look, model="mgp-cp").most_noise is None
+    assert resolve(x.shape, look=look, known_atoms="fixed").most_noise is None
+    assert resolve(x.shape, look=look, known_atoms="adapted").most_noise == bound
+
+
 def test_what_cannot_listen_is_refused_before_anything_is_written(tmp_path):
     sentence = "progress must be None or have the methods start, note, update and stop, not be 3"
     with pytest.raises(kruskal.InputError, match=sentence):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.data import growth_of_differences, rough_noise
+from kruskal.data import growth_of_differences, noise_bound, rough_noise, signal_directions
 from kruskal.patches import Grid
 from kruskal.tensor import generic_rank, maximal_rank
 
@@ -24,6 +24,7 @@ _COLOURS = 4
 _SPARSE, _SPARSE_COLOURS = 2.0, 64.0
 _LOUD = 0.1  # 25 grey levels of 256
 _SMOOTH, _SPARSE_SMOOTH = 3.2, 16.0
+_PLAIN, _SPARSE_PLAIN = 3.0, 8.0  # a plane has three directions
 _MOST_ENTRIES = 1_024
 _ITEMS_PER_REGION, _REGIONS = 256, 64
 MOST_SWEEPS = 500
@@ -33,11 +34,15 @@ PAPER_SWEEPS, PAPER_BURN_IN = 150, 40
 
 class Look(NamedTuple):
     """A first look at the data: the share of observed entries; the noise relative to the range, if known;
-    how differences in a noisy picture grow with the distance (`kruskal.data.growth_of_differences`)."""
+    how differences in a noisy picture grow with the distance (`kruskal.data.growth_of_differences`); the most
+    noise that complete noisy data can hold (`kruskal.data.noise_bound`), in their units; in how many
+    directions small patches of such a picture have more than that (`kruskal.data.signal_directions`)."""
 
     share: float = 1.0
     noise: float | None = None
     growth: float | None = None
+    most_noise: float | None = None
+    directions: float | None = None
 
     @classmethod
     def at(cls, values: np.ndarray, observed: np.ndarray, scale: float) -> "Look":
@@ -46,6 +51,11 @@ class Look(NamedTuple):
         look = cls(float(observed.mean()), None if noise is None else noise / scale)
         if values.ndim == 2 and look.noisy:  # asked of no others
             look = look._replace(growth=growth_of_differences(values / scale, observed))
+        if look.noisy and look.share == 1.0:  # covariances of pairs that are both observed are too uncertain
+            patch = patch_ladder(values.shape)[0]
+            look = look._replace(most_noise=noise_bound(values, patch))
+            if values.ndim == 2 and look.most_noise is not None:
+                look = look._replace(directions=signal_directions(values, patch, look.most_noise))
         return look
 
     @classmethod
@@ -73,6 +83,11 @@ class Look(NamedTuple):
         return self.noisy and self.nearly_complete and self.growth is not None and self.growth > _SMOOTH
 
     @property
+    def plain(self) -> bool:
+        """Whether little but noise can be seen in a small patch of a complete noisy picture."""
+        return self.noisy and self.directions is not None and self.directions <= _PLAIN
+
+    @property
     def only_represent(self) -> bool:
         """Whether the task is to represent what is there: clean and nearly complete data."""
         return self.nearly_complete and not self.noisy
@@ -98,13 +113,15 @@ def default_patch_shape(
     """A small patch for nearly complete pictures, a larger one the less is observed.
 
     A larger patch holds more observed entries, which is worth most where they are few and clean, or where
-    there is noise on something smooth. Channels that are kept whole, up to four of them, count as if they
-    told of each other.
+    there is noise on something smooth, or on what has little detail. Channels that are kept whole, up to four
+    of them, count as if they told of each other.
     """
     ladder, step = patch_ladder(array_shape, channels), 1
     cut_axes, whole = _split_axes(array_shape, channels)
     if look.smooth and len(cut_axes) == 2:
         return ladder[-1]
+    if look.plain and len(cut_axes) == 2:
+        return ladder[1]
     share = min(1.0, look.share * min(math.prod(whole), _COLOURS))
     if not look.noisy:
         step += (share < _FEW) + (share < _VERY_FEW)
@@ -215,12 +232,12 @@ def default_sparsity(
     """b_pi of the usage prior per item; 0, the paper's flat prior, where clean data are to be represented.
 
     An eighth for noisy data, and more when the noise is so loud that atoms would be found in it, or when what
-    is under it is smooth and needs few atoms. Much more
+    is under it is smooth or has little detail and needs few atoms. Much more
     for incomplete pictures in colour, whose atoms would else follow every observed entry; but such chains
     settle slowly, so not for those that are ``brief``.
     """
-    if look.smooth and not brief:
-        return _SPARSE_SMOOTH
+    if (look.smooth or look.plain) and not brief:
+        return _SPARSE_SMOOTH if look.smooth else _SPARSE_PLAIN
     if look.noise is not None and look.noisy:
         return 0.125 * max(1.0, min(look.noise, 1.0) / _LOUD) ** 3  # noise above the range: other units
     if look.only_represent:

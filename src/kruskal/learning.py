@@ -105,10 +105,14 @@ def learn(
 
 
 def resolve_stack(n_items: int, shape: Sequence[int], look: Look, **options: Any) -> Settings:
-    """Settings for a stack of items: an array of shape (N m_1, m_2, .., m_T), cut between the items."""
+    """Settings for a stack of items: an array of shape (N m_1, m_2, .., m_T), cut between the items.
+
+    Their noise is not bounded: what a dictionary for other data leaves aside counts as noise.
+    """
     if options.get("model") == "mgp-cp":
         raise InputError("model mgp-cp has no dictionary to learn, expected kfa or bpfa")
     shape = tuple(shape)
+    look = look._replace(most_noise=None)
     return resolve((n_items * shape[0], *shape[1:]), patch_shape=shape, stride=shape, look=look, **options)
 
 

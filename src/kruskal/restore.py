@@ -86,7 +86,7 @@ def inpaint(
     usage_prior : (a_pi, b_pi) of the beta process; a larger b_pi is sparser, the paper has (K, 1)
     sparsity : the same as b_pi per item, with a_pi = K (default: 0 for clean and nearly complete data, which
         is the paper's prior, 2 for clean data with much missing, 64 if in colour, 1/8 for noisy data,
-        more when the noise is loud, and 16 for noise on a smooth grey picture)
+        more when the noise is loud, 16 for noise on a smooth grey picture, 8 on one with little detail)
     regions : the array is divided into at most this many regions (powers of two), each with a usage of its
         own (default: up to 64); 1 is the paper's model
     dictionary : start from these atoms, of `kruskal.learn` or the file of one; they settle patch, model,

@@ -23,7 +23,7 @@ from kruskal.engines.stopping import Stopping
 from kruskal.engines.threads import StackEngine, ThreadEngine
 from kruskal.errors import InputError
 from kruskal.kernel import Compilation, watch_compilation
-from kruskal.models import MGPCPModel
+from kruskal.models import MGPCPModel, Model
 from kruskal.models.base import FactorModel
 from kruskal.patches import Items, cut
 from kruskal.restoration import Restoration
@@ -60,7 +60,7 @@ class Run:
         items = cut(scaling.forward(np.where(observed, values, 0)), observed, settings.grid, settings.regions)
         with ExitStack() as stack:
             compilation = stack.enter_context(watch_compilation(partial(self.progress.note, COMPILING)))
-            chain = self._begin(items, stack)
+            chain = self._begin(items, settings.build_model(scaling.scale), stack)
             if saved is not None and self.directory is not None:
                 checkpoints.restore(self.directory, saved, chain)
             if settings.online is None:
@@ -72,9 +72,9 @@ class Run:
                 self._sweep_to_the_end(chain, scaling, began, compilation)
             return self._read_off(chain, scaling, items.n_items, time.perf_counter() - began)
 
-    def _begin(self, items: Items, stack: ExitStack) -> AnyChain:
+    def _begin(self, items: Items, model: Model, stack: ExitStack) -> AnyChain:
         """The chain at its start, on threads that end with ``stack``."""
-        settings, model = self.settings, self.settings.build_model()
+        settings = self.settings
         start = self.dictionary.first_state(items.n_regions) if self.dictionary else settings.start
         if settings.online is not None and isinstance(model, FactorModel):
             online = OnlineChain.begin(

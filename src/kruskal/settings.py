@@ -1,5 +1,6 @@
 """What a run is told: options checked against the array, and sensible values for those not given."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -37,6 +38,7 @@ class Settings:
 
     ``known_atoms`` is "fixed" or "adapted" for a run that starts from a dictionary, else None.
     Of a run that learns online ``sweeps`` and ``burn_in`` are epochs: visits to all ``batches``.
+    ``most_noise`` bounds the noise, in the units of the data; None is no bound.
     """
 
     setting: str
@@ -63,6 +65,7 @@ class Settings:
     batch_size: int = 0
     batches: int = 1
     passes: int = 1
+    most_noise: float | None = None
 
     @property
     def grid(self) -> Grid:
@@ -74,8 +77,8 @@ class Settings:
         """Sizes of the modes of the tensor that MGP-CP decomposes."""
         return stack_shape(self.grid.n_items, self.patch_shape)
 
-    def build_model(self) -> Model:
-        """The model that these settings describe."""
+    def build_model(self, scale: float = 1.0) -> Model:
+        """The model that these settings describe, for data that were divided by ``scale``."""
         shrinkage: dict[str, Any] = {"alpha_mode": self.alpha}
         if not isinstance(self.alpha, str):
             shrinkage = {"alpha_mode": "fixed", "alpha_start": self.alpha}
@@ -92,6 +95,7 @@ class Settings:
             "collapsed": self.codes == "collapsed",
             "fixed_atoms": self.known_atoms == "fixed",
             "annealing": self.annealing,
+            "most_noise": math.inf if self.most_noise is None else self.most_noise / scale,
         }
         if self.model == "bpfa":
             return BPFA(**common)
@@ -218,6 +222,7 @@ def resolve(
         seed=check_seed(seed),
         known_atoms=known_atoms,
         annealing=n_annealing,
+        most_noise=None if model == "mgp-cp" or known_atoms == "fixed" else look.most_noise,
         **batching._asdict(),
     )
 

@@ -91,6 +91,8 @@ class Setting(NamedTuple):
 
 SINGLE = (("joint", False),)
 """The slabs one at a time only; without it they are drawn jointly as well."""
+LITTLE_NOISE = (("most_noise", 0.9),)
+"""A noise prior that is cut off: three quarters of it, so most conditionals are cut off as well."""
 SCALAR = (("collapsed", False), ("blocked", False))
 SETTINGS = {
     "kfa": Setting(),
@@ -103,6 +105,7 @@ SETTINGS = {
     "kfa-regions": Setting(regions=THREE_REGIONS),
     "kfa-regions-masked": Setting(masked=True, regions=THREE_REGIONS),
     "bpfa-regions-masked": Setting(rank=0, masked=True, regions=THREE_REGIONS),
+    "kfa-little-noise": Setting(options=LITTLE_NOISE),
 }
 ONLINE = {
     "kfa-online": Setting(batches=2),
@@ -210,7 +213,10 @@ def prior_draws(setting: Setting, random: np.random.Generator, n_draws: int) -> 
     """Independent draws from the prior, with the arrays that `statistics` and the chain need."""
     observed = setting.observed()
     regions = np.array(setting.regions)
-    draws = simulate(random, PRIORS, setting.shape, N_ATOMS, setting.rank, observed, n_draws, regions)
+    draws = simulate(
+        random, PRIORS, setting.shape, N_ATOMS, setting.rank, observed, n_draws, regions,
+        dict(setting.options).get("most_noise", np.inf),
+    )  # fmt: skip
     draws["codes"] = draws["slab"] * draws["used"]
     draws["factors"] = np.concatenate(draws["modes"], axis=2)
     draws["sizes"] = np.repeat(setting.shape, setting.shape)

@@ -229,10 +229,12 @@ def simulate(
     observed: np.ndarray,
     n_draws: int,
     region: np.ndarray | None = None,
+    most_noise: float = math.inf,
 ) -> dict[str, Any]:
     """``n_draws`` independent draws of all variables from the prior, as arrays with a leading axis.
 
-    ``region`` (N,) says where each item lies; without it all lie in one.
+    ``region`` (N,) says where each item lies; without it all lie in one. The noise prior is cut off at the
+    standard deviation ``most_noise``.
     """
     n_items, n_entries = observed.shape
     region = np.zeros(n_items, int) if region is None else region
@@ -240,6 +242,9 @@ def simulate(
     draws["used"] = random.random((n_draws, n_items, n_atoms)) < draws["usage"][:, region, :]
     draws["code_precision"] = random.gamma(priors.code[0], 1.0 / priors.code[1], n_draws)
     draws["noise_precision"] = random.gamma(priors.noise[0], 1.0 / priors.noise[1], n_draws)
+    while (too_noisy := draws["noise_precision"] < most_noise**-2).any():
+        drawn = random.gamma(priors.noise[0], 1.0 / priors.noise[1], int(too_noisy.sum()))
+        draws["noise_precision"][too_noisy] = drawn
     slab = random.standard_normal((n_draws, n_items, n_atoms))
     draws["slab"] = slab / np.sqrt(draws["code_precision"])[:, None, None]
     grid, below = alpha_grid(lambda alpha: log_alpha_prior(alpha, priors), 1e-6, 40.0)

@@ -69,6 +69,16 @@ def without_the_jacobian_of_the_mean_usage(monkeypatch):
     monkeypatch.setattr(usage, "move_means", wrong)
 
 
+def with_noise_put_on_its_bound(monkeypatch):
+    """Instead of drawing it beyond."""
+    right = base.draw_precision
+
+    def wrong(count, squares, prior, random, least=0.0):
+        return max(right(count, squares, prior, random), least)
+
+    monkeypatch.setattr(base, "draw_precision", wrong)
+
+
 def without_half_of_the_prior_of_joint_slabs(monkeypatch):
     right = base.draw_slabs
 
@@ -97,6 +107,7 @@ def with_the_usage_of_the_next_region(monkeypatch):
         (without_the_jacobian_of_the_mean_usage, "bpfa-regions-masked"),
         (without_half_of_the_prior_of_joint_slabs, "bpfa-regions-masked"),
         (with_the_usage_of_the_next_region, "bpfa-regions-masked"),
+        (with_noise_put_on_its_bound, "kfa-little-noise"),
     ],
 )
 def test_a_missing_factor_is_caught(mutation, name, monkeypatch):

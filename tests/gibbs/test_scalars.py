@@ -21,6 +21,39 @@ def test_precision_draws():
     assert stats.kstest(draws, stats.gamma(2.0 + 3.5, scale=1.0 / (3.0 + 2.0)).cdf).pvalue > SURE
 
 
+@pytest.mark.parametrize("count, squares", [(7, 4.0), (0, 0.0), (1, 1.0), (2_000_000, 1_900_000.0)])
+@pytest.mark.parametrize("share", [1.0, 0.9, 0.3, 0.1001, 0.0999, 0.01, 1e-6])
+def test_precision_draws_above_a_bound(count, squares, share):
+    """Both ways of drawing, by the share of the distribution that is left; also where a shape is below 1."""
+    prior = precision.GammaPrior(0.7, 0.5)
+    whole = stats.gamma(*precision.precision_conditional(count, squares, prior)[:1])
+    rate = prior.rate + 0.5 * squares
+    least = 0.0 if share == 1.0 else whole.isf(share) / rate
+    random = np.random.default_rng(5)
+    draws = np.array([precision.draw_precision(count, squares, prior, random, least) for _ in range(4000)])
+    left = whole.sf(draws * rate) / whole.sf(least * rate)
+    assert draws.min() >= least
+    assert stats.kstest(left, "uniform").pvalue > SURE
+
+
+def test_a_bound_far_out_in_the_tail():
+    """The density is then nearly that of an exponential; and draws come at once."""
+    prior, random = precision.GammaPrior(1e-6, 1e-6), np.random.default_rng(6)
+    least = 2.0
+    draws = np.array([precision.draw_precision(1e6, 1e6, prior, random, least) for _ in range(4000)])
+    rate = 0.5e6 - 0.5e6 / least
+    assert draws.min() >= least
+    assert stats.kstest(draws - least, stats.expon(scale=1.0 / rate).cdf).pvalue > SURE
+
+
+def test_a_bound_that_is_met_changes_no_draw():
+    prior = precision.GammaPrior(2.0, 3.0)
+    free, bounded = (
+        precision.draw_precision(700, 400.0, prior, np.random.default_rng(3), least) for least in (0.0, 1.0)
+    )
+    assert free == bounded
+
+
 def test_precision_of_noise_free_data_is_finite():
     draw = precision.draw_precision(10**6, 0.0, precision.GammaPrior(1e-6, 1e-300), np.random.default_rng(1))
     assert draw == precision.LARGEST

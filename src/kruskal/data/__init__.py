@@ -10,6 +10,7 @@ from kruskal.data.labelled import LabelledPictures, labelled_pictures
 from kruskal.data.masks import observed_entries
 from kruskal.data.metadata import Loaded, Metadata
 from kruskal.data.noise import growth_of_differences, rough_noise
+from kruskal.data.noise_bound import noise_bound, signal_directions
 from kruskal.data.resize import resize
 from kruskal.data.scaling import Scaling
 from kruskal.data.splits import split_by_class
@@ -26,6 +27,7 @@ __all__ = [
     "datasets",
     "growth_of_differences",
     "labelled_pictures",
+    "noise_bound",
     "normalize_contrast",
     "observed_entries",
     "read",
@@ -36,6 +38,7 @@ __all__ = [
     "refuse_tiny",
     "resize",
     "rough_noise",
+    "signal_directions",
     "split_by_class",
     "write",
     "write_corrupted",

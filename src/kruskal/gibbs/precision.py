@@ -3,17 +3,20 @@ r"""Precisions: gamma_eps of the noise and gamma_s of the codes.
     gamma_eps ~ Gamma(c + 1/2 sum_n |Omega_n|,  d + 1/2 sum over observed of (x - Dw)^2)       (1.15)
     gamma_s   ~ Gamma(e + 1/2 sum z_kn,         f + 1/2 sum z_kn s_kn^2)                       (1.16')
 
-gamma_s has the codes with z = 0 integrated out: exact, and it mixes faster than drawing them.
+gamma_s has the codes with z = 0 integrated out: exact, and it mixes faster than drawing them. A prior that is
+cut off below t gives the same conditional, cut off below t.
 """
 
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import gammaincc
 
 SMALLEST, LARGEST = 1e-12, 1e15
 """Precisions are kept inside this range: data are scaled to about 1, and what follows must not overflow."""
 _ANNEALED = 1600.0  # the bound of the noise sinks to a fortieth
+_OFTEN = 0.1  # what is cut off is drawn and thrown away as long as so much is left
 
 
 class GammaPrior(NamedTuple):
@@ -33,10 +36,32 @@ def precision_conditional(count: Any, squares: Any, prior: GammaPrior) -> tuple[
     return prior.shape + 0.5 * count, prior.rate + 0.5 * squares
 
 
-def draw_precision(count: float, squares: float, prior: GammaPrior, random: np.random.Generator) -> float:
-    """A precision given ``count`` normal deviates with sum of squares ``squares``."""
+def draw_precision(
+    count: float, squares: float, prior: GammaPrior, random: np.random.Generator, least: float = 0.0
+) -> float:
+    """A precision given ``count`` normal deviates with sum of squares ``squares``, and that it is at least
+    ``least``."""
     shape, rate = precision_conditional(count, squares, prior)
-    return float(np.clip(random.standard_gamma(shape) / rate, SMALLEST, LARGEST))
+    return float(np.clip(_standard_gamma(shape, least * rate, random) / rate, max(least, SMALLEST), LARGEST))
+
+
+def _standard_gamma(shape: float, least: float, random: np.random.Generator) -> float:
+    """Gamma(shape, 1) given that it is at least ``least``, by rejection.
+
+    Far out in the tail: with a the shape, t the bound and x = t (1 + y), the density is proportional to
+    (1 + y)^(a-1) e^(-t y), which is at most e^(-(t-a+1) y) if a > 1, else e^(-t y). So an exponential y of
+    that rate is accepted with the probability (1 + y)^(a-1) e^(-(a-1) y) or (1 + y)^(a-1).
+    """
+    if gammaincc(shape, least) >= _OFTEN:
+        while True:
+            draw = random.standard_gamma(shape)
+            if draw >= least:
+                return float(draw)
+    tangent = max(shape - 1.0, 0.0)
+    while True:
+        y = random.standard_exponential() / (least - tangent)
+        if math.log1p(-random.random()) <= (shape - 1.0) * math.log1p(y) - tangent * y:
+            return least * (1.0 + y)
 
 
 def annealed_cap(number: int, annealing: int, first: float) -> float:

@@ -47,7 +47,7 @@ class FactorModel(ABC):
     n_atoms : K
     usage_prior : (a_pi, b_pi);  code_prior : (e, f);  noise_prior : (c, d)
     concentration_prior : (e_h, f_h), for items in several regions
-    delay : sweeps in which all regions share one usage, and shrinkage is not learned
+    delay : sweeps in which all regions share one usage, and neither shrinkage is learned nor noise bounded
     annealing : sweeps in which the usage of an atom stays above a thousandth, and in the first three quarters
         of which the noise may not fall below a bound that sinks from a quarter of the range of the data to
         about a fortieth of that: atoms that mix several causes come apart before the chain is too cold, and
@@ -55,6 +55,8 @@ class FactorModel(ABC):
     collapsed : draw z with s integrated out (default), or the paper's uncollapsed form
     joint : after that, draw the s of all atoms in use of an item anew, jointly
     fixed_atoms : keep the atoms and what governs them as they are
+    most_noise : the noise prior is cut off at this standard deviation; not in the first sweeps (``delay``),
+        which begin with few codes and much noise, as strong structure is then found first
     """
 
     shape: tuple[int, ...]
@@ -68,6 +70,7 @@ class FactorModel(ABC):
     collapsed: bool = True
     joint: bool = True
     fixed_atoms: bool = False
+    most_noise: float = math.inf
     rows: np.ndarray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -184,6 +187,7 @@ class FactorModel(ABC):
         noise_precision = draw_precision(
             sums.n_observed, sums.residual_squares, self.noise_prior,
             generator(seed, Stream.NOISE_PRECISION, number),
+            self.most_noise**-2 if number > self.delay else 0.0,
         )  # fmt: skip
         cap = annealed_cap(number, -(-3 * self.annealing // 4), _FIRST_CAP)
         return state._replace(code_precision=code_precision, noise_precision=min(noise_precision, cap))

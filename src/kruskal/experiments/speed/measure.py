@@ -55,7 +55,7 @@ class TimedChain:
         self.engine = ThreadEngine(problem.items, threads)
         self._spent: dict[str, float] = {}
         self.report: SweepReport | None = None
-        model = self._watched(problem.settings.build_model())
+        model = self._watched(problem.settings.build_model(problem.scaling.scale))
         # every draw is kept (burn-in 0), so that every sweep pays for its assembly
         self.chain = Chain.begin(model, self.engine, problem.items, problem.settings.start, ENGINE_SEED)
         self.start_seconds = time.perf_counter() - began
