@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kruskal.errors import InputError, whole_number
+from kruskal.errors import InputError, shown, whole_number
 
 
 def check_seen(options: dict[str, Any]) -> None:
@@ -12,7 +12,7 @@ def check_seen(options: dict[str, Any]) -> None:
     layers = options["decide_on"]
     if layers is not None:
         if not isinstance(layers, list | tuple) or not layers:
-            raise InputError(f"decide_on must be a list of layers or None, not {layers!r}")
+            raise InputError(f"decide_on must be a list of layers or None, not {shown(layers)}")
         for layer in layers:
             whole_number("decide_on", layer, 1)
     elif shift:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kruskal.engines.pretraining import LayerStart, layer_start
-from kruskal.errors import InputError
+from kruskal.errors import InputError, shown
 from kruskal.estimators.deep import DeepCFA
 from kruskal.estimators.deep_file import load_deep
 
@@ -22,7 +22,7 @@ def given_start(start: Any, atoms: str, rank: int) -> Given | None:
         return None
     model = load_deep(start) if isinstance(start, (str, Path)) else start
     if not isinstance(model, DeepCFA):
-        raise InputError(f"start must be a fitted DeepCFA or DeepCKFA, its file, or None, not {start!r}")
+        raise InputError(f"start must be a fitted DeepCFA or DeepCKFA, its file, or None, not {shown(start)}")
     model.refuse_unfitted()
     for number, layer in enumerate(model.layers_, 1):
         if atoms == "kruskal" and layer.model_.rank != rank:
