@@ -40,11 +40,11 @@ def growth(plan: Plan, thread_counts: Sequence[int], say: Callable[[str], None])
 
 
 def _requests(plan: Plan, thread_counts: Sequence[int]) -> dict[str, list[dict[str, Any]]]:
-    def requests(sizes: Iterable[tuple[int, int, tuple[int, ...]]]) -> list[dict[str, Any]]:
+    def requests(sizes: Iterable[tuple[int, int, tuple[int, ...]]], runs: int = 1) -> list[dict[str, Any]]:
         return [
             {
                 "n_items": n_items, "n_atoms": n_atoms, "patch_shape": list(patch), "keep": keep,
-                "kind": kind, "threads": threads, "sweeps": plan.growth_sweeps, "runs": plan.growth_runs,
+                "kind": kind, "threads": threads, "sweeps": plan.growth_sweeps, "runs": runs,
             }
             for threads in thread_counts
             for kind, keep in KEEPS.items()
@@ -53,7 +53,7 @@ def _requests(plan: Plan, thread_counts: Sequence[int]) -> dict[str, list[dict[s
 
     patch, n_atoms = plan.patch_shape, plan.n_atoms
     return {
-        "items": requests([(n_items, n_atoms, patch) for n_items in plan.item_counts]),
+        "items": requests([(n_items, n_atoms, patch) for n_items in plan.item_counts], plan.growth_runs),
         "atoms": requests([(plan.atom_items, count, patch) for count in plan.atom_counts]),
         "entries": requests([(plan.patch_items, n_atoms, shape) for shape in plan.patch_shapes]),
     }

@@ -19,7 +19,8 @@ class Plan:
     warm_sweeps, rounds, runs : sweeps made before the phases are timed, and sweeps that are timed; how often
     item_counts, atom_counts, patch_shapes : what grows, one after the other
     patch_items : number of items while the patch grows
-    growth_sweeps, growth_runs : sweeps of a growth run, of which the last three are taken, and how many runs
+    growth_sweeps : sweeps of a growth run, of which the last three are taken
+    growth_runs : how many runs are made while the number of items grows
     growth_threads : "all" thread counts asked for, or only the "most"
     quality_sweeps : sweeps of the run that is timed until it passes ``target_psnr``
     startup_repeats : processes started to time the start
