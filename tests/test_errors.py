@@ -33,3 +33,20 @@ def test_an_array_in_the_place_of_an_option(name):
 def test_an_array_in_the_place_of_a_target():
     with pytest.raises(InputError, match="an array of shape"):
         kruskal.inpaint_large(np.zeros((20, 20)), ODD)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: kruskal.inpaint_large(np.zeros((20, 20)), "x.npy", mask_is=ODD),
+        lambda: kruskal.inpaint_large(np.zeros((20, 20)), "x.npy", model=ODD),
+        lambda: kruskal.inpaint_large(np.zeros((20, 20)), "x.npy", key=ODD),
+        lambda: kruskal.learn([np.random.default_rng(0).random((12, 12))], model=ODD),
+        lambda: kruskal.data.observed_entries(np.zeros(3), mask_is=ODD),
+        lambda: kruskal.data.labelled_pictures("nowhere", colour=ODD),
+        lambda: kruskal.data.labelled_pictures("nowhere", part=ODD),
+    ],
+)
+def test_an_array_in_the_place_of_a_word(call):
+    with pytest.raises(InputError, match="an array of shape"):
+        call()

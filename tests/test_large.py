@@ -249,7 +249,7 @@ def test_memory_follows_from_the_block_and_not_from_the_array(tmp_path):
         ({"seed": -1}, "seed must be a whole number"),
         ({"block_shape": 8}, "block_shape must have one size per axis"),
         ({"forgetting": "a"}, "forgetting must be a number from 0 to 1"),
-        ({"mask_is": "foo"}, "mask_is must be 'observed' or 'missing'"),
+        ({"mask_is": "foo"}, "mask_is must be one of observed, missing"),
         ({"std": 3}, "std must be the path"),
         ({"mask_is": "missing"}, "mask_is is 'missing' without a mask: give observed, or leave mask_is out"),
         ({"key": "z"}, "key is 'z', but there is no file to find it in: leave key out"),

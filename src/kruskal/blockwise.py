@@ -16,7 +16,7 @@ from kruskal.engines.chain import TRACED
 from kruskal.engines.progress import Progress
 from kruskal.engines.stream import Expected
 from kruskal.engines.tasks import blas_on_one_thread
-from kruskal.errors import InputError, shown
+from kruskal.errors import InputError, one_of, shown
 from kruskal.gibbs.start import evenly_spread
 from kruskal.models.base import FactorModel
 from kruskal.ongoing import Ongoing
@@ -47,14 +47,13 @@ class Scene:
         for name, chosen, read in (("key", key, source), ("mask_key", mask_key, observed)):
             if chosen is not None and not isinstance(read, str | os.PathLike):
                 raise InputError(
-                    f"{name} is {chosen!r}, but there is no file to find it in: leave {name} out"
+                    f"{name} is {shown(chosen)}, but there is no file to find it in: leave {name} out"
                 )
         values = open_lazy(source, "source", key)
         mask = None if observed is None else open_lazy(observed, "observed", mask_key)
         if mask is not None and mask.shape not in (values.shape, values.shape[:-1]):
             raise InputError(f"observed has shape {mask.shape}, expected {values.shape} like source")
-        if mask_is not in ("observed", "missing"):
-            raise InputError(f"mask_is must be 'observed' or 'missing', not {shown(mask_is)}")
+        one_of("mask_is", mask_is, ("observed", "missing"))
         if mask is None and mask_is == "missing":
             raise InputError("mask_is is 'missing' without a mask: give observed, or leave mask_is out")
         declared = ~np.ma.getmaskarray(source) if isinstance(source, np.ma.MaskedArray) else None

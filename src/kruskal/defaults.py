@@ -26,6 +26,7 @@ _LOUD = 0.1  # 25 grey levels of 256
 _SMOOTH, _SPARSE_SMOOTH = 3.2, 16.0
 _PLAIN, _SPARSE_PLAIN = 3.0, 8.0  # a plane has three directions
 _MOST_ENTRIES = 1_024
+_ROOM = 4  # patches side by side, so that all places of a patch see the same
 _ITEMS_PER_REGION, _REGIONS = 256, 64
 MOST_SWEEPS = 500
 TERM_SWEEPS = 300
@@ -49,12 +50,13 @@ class Look(NamedTuple):
         """Look at an array whose range is about ``scale``."""
         noise = rough_noise(values, observed)
         look = cls(float(observed.mean()), None if noise is None else noise / scale)
-        if values.ndim == 2 and look.noisy:  # asked of no others
+        picture = values.ndim == 2 and min(values.shape) > 1
+        if picture and look.noisy:  # asked of no others
             look = look._replace(growth=growth_of_differences(values / scale, observed))
         if look.noisy and look.share == 1.0:  # covariances of pairs that are both observed are too uncertain
-            patch = patch_ladder(values.shape)[0]
+            patch = _pooled_patch(values.shape)
             look = look._replace(most_noise=noise_bound(values, patch))
-            if values.ndim == 2 and look.most_noise is not None:
+            if picture and min(patch) > 1 and look.most_noise is not None:
                 look = look._replace(directions=signal_directions(values, patch, look.most_noise))
         return look
 
@@ -94,6 +96,17 @@ class Look(NamedTuple):
 
 
 FIRST_LOOK = Look()
+
+
+def _pooled_patch(array_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The smallest patch, with one entry along axes that have room for few: their entries are pooled.
+
+    Channels, say, may differ in their noise. The covariance of patches that lie in one channel each is that
+    of the mean over the channels, so it bounds their mean noise, of which the model has one; that of patches
+    across all channels would bound all by the cleanest.
+    """
+    pairs = zip(array_shape, patch_ladder(array_shape)[0])
+    return tuple(side if size >= _ROOM * side else 1 for size, side in pairs)
 
 
 def patch_ladder(array_shape: Sequence[int], channels: str | None = None) -> list[tuple[int, ...]]:

@@ -17,10 +17,10 @@ from kruskal.data.lazy import LazyArray, check_lazy_target
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.progress import COMPILING, Progress, check_progress
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError, check_seed, shown, whole_number
+from kruskal.errors import InputError, check_seed, one_of, shown, whole_number
 from kruskal.kernel import watch_compilation
 from kruskal.patches import Blocks, choose_block
-from kruskal.settings import resolve
+from kruskal.settings import MODELS, resolve
 from kruskal.tensor import RANK_TOLERANCE
 
 BATCH_SIZE, FORGETTING = 5_000, 0.9
@@ -121,7 +121,7 @@ def inpaint_large(
     """
     began = time.perf_counter()
     progress = check_progress(progress)
-    if model == "mgp-cp":
+    if one_of("model", model, MODELS) == "mgp-cp":
         raise InputError("model mgp-cp decomposes a whole array, which must be in memory: take kfa or bpfa")
     n_sweeps = whole_number("sweeps", sweeps, 1)
     n_burn_in = whole_number("burn_in", n_sweeps // 2 if burn_in is None else burn_in, 0, n_sweeps - 1)

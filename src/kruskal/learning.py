@@ -18,7 +18,7 @@ from kruskal.engines.threads import ThreadEngine, check_threads
 from kruskal.errors import InputError, one_of
 from kruskal.kernel import watch_compilation
 from kruskal.patches import Grid, Items, cut_together, lay_together, together_shape
-from kruskal.settings import CHANNELS, Settings, resolve
+from kruskal.settings import CHANNELS, MODELS, Settings, resolve
 from kruskal.tensor import RANK_TOLERANCE
 
 
@@ -109,7 +109,7 @@ def resolve_stack(n_items: int, shape: Sequence[int], look: Look, **options: Any
 
     Their noise is not bounded: what a dictionary for other data leaves aside counts as noise.
     """
-    if options.get("model") == "mgp-cp":
+    if one_of("model", options.get("model", "kfa"), MODELS) == "mgp-cp":
         raise InputError("model mgp-cp has no dictionary to learn, expected kfa or bpfa")
     shape = tuple(shape)
     look = look._replace(most_noise=None)

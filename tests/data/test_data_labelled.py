@@ -150,8 +150,8 @@ def test_idx(tmp_path):
         ({"size": 0}, "size must be a whole number of 1 to 16384, not 0"),
         ({"size": (8, 10**9)}, "size must be a whole number of 1 to 16384, not 1000000000"),
         ({"size": (3, 4, 5)}, "size must be a whole number or .rows, columns."),
-        ({"colour": "red"}, "colour must be 'grey' or 'colour', not 'red'"),
-        ({"part": "all"}, "part must be 'train' or 'test', not 'all'"),
+        ({"colour": "red"}, "colour must be one of grey, colour, not 'red'"),
+        ({"part": "all"}, "part must be one of train, test, not 'all'"),
     ],
 )
 def test_bad_options(tmp_path, options, message):

@@ -8,6 +8,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 
 from kruskal.data import noise_bound, signal_directions
+from kruskal.defaults import Look
 
 SAMPLES = [
     ((1_000,), (32,)),
@@ -113,3 +114,21 @@ def test_it_takes_little_time():
     began = time.perf_counter()
     assert noise_bound(values, (8, 8)) == pytest.approx(5.0, rel=0.03)
     assert time.perf_counter() - began < 5.0  # about half a second on a quiet machine
+
+
+@pytest.mark.parametrize("noise", [(5.0, 15.0, 15.0), (7.0, 5.0, 10.0)])
+def test_channels_with_different_noise_are_bounded_by_their_mean(noise):
+    """The cleanest of them must not bound all."""
+    random = np.random.default_rng(2)
+    x = texture((64, 64))[..., None] + np.array(noise) * random.standard_normal((64, 64, 3))
+    look = Look.at(x, np.ones(x.shape, bool), 256.0)
+    mean = float(np.sqrt(np.mean(np.square(noise))))
+    assert look.most_noise is None or look.most_noise > 0.97 * mean
+
+
+def test_signals_are_no_pictures():
+    """Whether their axis is alone or beside one of length 1."""
+    x = np.cumsum(np.random.default_rng(0).standard_normal(3_000)) + 3.0 * white((3_000,))
+    looks = [Look.at(y, np.ones(y.shape, bool), 100.0) for y in (x, x[:, None], x[None])]
+    assert all(look.growth is None and look.directions is None for look in looks)
+    assert looks[0].most_noise == looks[1].most_noise == looks[2].most_noise

@@ -117,3 +117,54 @@ def test_a_checkpoint_belongs_to_its_start(layers, tmp_path):
     other = kruskal.DeepCKFA((6, 9), ((4, 4), (3, 3)), ((2, 2),), sweeps=2, seed=2, threads=1).fit(X)
     with pytest.raises(InputError, match="other data or settings"):
         kruskal.KruskalDGDN(start=other, **options).fit(X, y)
+
+
+def test_no_epochs_are_no_steps(layers):
+    X, y = bars(60)
+    options = {name: value for name, value in OPTIONS.items() if name != "least_steps"}
+    model = kruskal.KruskalDGDN(start=layers, epochs=0, **options).fit(X, y)
+    assert not any(len(values) for values in model.trace_.values())
+    with pytest.raises(InputError, match="generative"):
+        kruskal.KruskalDGDN(start=layers, epochs=0, generative=1.0, **options).fit(X, y)
+
+
+def test_a_clone_keeps_the_layers_that_it_starts_from(layers):
+    base = pytest.importorskip("sklearn.base")
+    model = kruskal.KruskalDGDN(start=layers, epochs=1, **OPTIONS)
+    copy = base.clone(model)
+    assert copy is not model and copy.start is layers and type(copy) is type(model)
+    assert copy.svm_options == model.svm_options and copy.svm_options is not model.svm_options
+
+
+def test_a_model_from_before_these_options_still_decides(layers):
+    X, y = bars(60)
+    options = OPTIONS | {"svm": "trained", "svm_options": None}
+    model = kruskal.DGDN(**SIZES, epochs=1, **options).fit(X, y)
+    wanted = model.predict(X)
+    for name in ("start", "decide_on", "places", "shift"):
+        del model.__dict__[name]  # as in a pickle of a version before
+    assert (model.predict(X) == wanted).all()
+    assert model.get_params()["places"] == 3
+    model.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"places": 40, "decide_on": [1]}, "places must be a whole number of 1 to"),
+        ({"rank": np.ones(3)}, "rank must be a whole number"),
+        ({"rank": "x"}, "rank must be a whole number"),
+        ({"epochs": np.ones(3)}, "epochs must be a whole number"),
+        ({"start": None, "n_atoms": 5, "decide_on": [1]}, "n_atoms"),
+    ],
+)
+def test_options_are_checked_before_they_are_used(layers, options, words):
+    X, y = bars(60)
+    with pytest.raises(InputError, match=words):
+        kruskal.KruskalDGDN(**({"start": layers} | OPTIONS | options)).fit(X, y)
+
+
+def test_images_with_other_channels_than_the_start_was_learned_from(layers):
+    X, y = bars(60)
+    with pytest.raises(InputError, match="X has images with 3 channels, expected 1"):
+        kruskal.KruskalDGDN(start=layers, **OPTIONS).fit(np.stack([X, X, X], axis=3), y)

@@ -214,7 +214,7 @@ def test_choosing_cells():
         ({"patterns": ["paper-*"], "setting": "default"}, "no cell matches 'paper-*'; there are 3"),
         ({"patterns": [""]}, "no cell matches ''"),
         ({"seeds": 0}, "seeds must be a whole number of at least 1, not 0"),
-        ({"setting": "best"}, "setting must be one of paper, default or both, not 'best'"),
+        ({"setting": "best"}, "setting must be one of paper, default, both, not 'best'"),
     ],
 )
 def test_choosing_nothing(options, sentence):

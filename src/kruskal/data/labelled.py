@@ -14,7 +14,7 @@ from kruskal.data.formats import pictures as picture_format
 from kruskal.data.formats import tiff
 from kruskal.data.idx import find_idx, read_idx
 from kruskal.data.resize import check_size, resize
-from kruskal.errors import InputError, shown
+from kruskal.errors import InputError, one_of
 
 SUFFIXES = (*picture_format.SUFFIXES, *tiff.SUFFIXES)
 COLOURS = ("grey", "colour")
@@ -70,10 +70,9 @@ def labelled_pictures(
         One sentence: no such path, no pictures, one class only, a broken picture, different sizes without
         ``size``.
     """
-    if colour is not None and colour not in COLOURS:
-        raise InputError(f"colour must be 'grey' or 'colour', not {shown(colour)}")
-    if part not in PARTS:
-        raise InputError(f"part must be 'train' or 'test', not {shown(part)}")
+    if colour is not None:
+        one_of("colour", colour, COLOURS)
+    one_of("part", part, PARTS)
     wanted = None if size is None else check_size(size)
     source = Path(path)
     if not source.exists():

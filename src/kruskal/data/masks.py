@@ -50,7 +50,7 @@ def observed_entries(
     InputError
         For a mask of another shape or kind, an infinity at an observed entry, or when nothing is observed.
     """
-    if mask_is not in MEANINGS:
+    if not isinstance(mask_is, str) or mask_is not in MEANINGS:
         raise InputError(f"mask_is is {shown(mask_is)}, expected 'observed' or 'missing'")
     if mask is None and mask_is != "observed":
         raise InputError(f"mask_is is {mask_is!r} without a mask: give {mask_name}, or leave mask_is out")

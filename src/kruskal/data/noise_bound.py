@@ -19,7 +19,7 @@ _SEED = 0x5EED
 
 
 def noise_bound(values: np.ndarray, patch_shape: Sequence[int]) -> float | None:
-    """A standard deviation that white noise in a complete array cannot exceed.
+    """A standard deviation that white noise in a complete array, alike at all places, cannot exceed.
 
     The smallest eigenvalue of a sample covariance is too small by chance. It is divided by the smallest one
     that white noise of variance 1 gives at the same places: the least of a few fixed draws, of more where the
@@ -33,18 +33,20 @@ def noise_bound(values: np.ndarray, patch_shape: Sequence[int]) -> float | None:
     Parameters
     ----------
     values : array of any order, in any units, nothing missing
-    patch_shape : shape of the patches that are looked at; at most 65,536 of them are, at fixed random places
+    patch_shape : shape of the patches that are looked at; at most 65,536 of them are, at fixed random places.
+        Where noise differs along an axis, patches of one entry along it bound the mean of the variances
 
     Returns
     -------
     float or None
-        In the units of ``values``. None when there are too few patches, when the noise makes no floor, or
+        In the units of ``values``. None when there are too few patches, or those of one entry, when the noise
+        makes no floor, or
         when it is lost in rounding.
     """
     patch_shape = tuple(patch_shape)
     size = math.prod(patch_shape)
     places = _places(values.shape, patch_shape)
-    if len(places) <= size:
+    if size == 1 or len(places) <= size:
         return None
     scale = _scale(values)
     found = _spectrum(values, patch_shape, places, scale)

@@ -20,9 +20,10 @@ class Decisions(Classifier):
     svm: str
     svm_options: dict[str, Any] | None
     chains: int
-    decide_on: Any
-    places: int
-    shift: int
+    decide_on: Any = None  # these are not in pickles of versions before
+    places: int = 3
+    shift: int = 0
+    start: Any = None
     seed: int
     threads: int | None
     classes_: np.ndarray

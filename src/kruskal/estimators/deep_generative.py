@@ -1,6 +1,7 @@
 """DGDN and KruskalDGDN: the supervised deep generative model as a classifier."""
 
 import inspect
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from kruskal.estimators.deep_pictures import Pictures
 from kruskal.estimators.deep_seen import refuse_unseen
 from kruskal.estimators.deep_settings import (
     Images,
+    build_model,
     check_images,
     check_options,
     check_partial_labels,
@@ -61,7 +63,8 @@ class DGDN(Pictures, Decisions):
     chains : at test time, where cells are drawn
     start : a fitted `kruskal.DeepCFA` or `kruskal.DeepCKFA`, or the path of its file, whose atoms training
         begins with, biases being 0; ``n_atoms``, ``atom_sizes`` and ``pooling`` are its. The size of images
-        may be another. ``epochs`` may then be 0: only the support vector machine learns from labels
+        may be another; signs of its maps, its Gibbs features and the pooling of its last layer are not taken
+        over. ``epochs`` may then be 0: only the support vector machine learns from labels
     decide_on : numbers of the layers whose weights a fitted ``svm`` sees, each reduced to ``places`` x
         ``places`` places, where the largest and the mean weight of an atom count; None: the top weights
     shift : these weights are means over an image and four copies, shifted by so many pixels along the
@@ -174,8 +177,10 @@ class DGDN(Pictures, Decisions):
         refuse_small(np.asarray(X), images)
         other = check_validation(validation, images, classes, self.image_shape)
         if given is not None:
+            given.refuse_others(images.shape)
             options |= given.sizes
         if self.decide_on is not None:
+            build_model(options, images.shape, len(classes))  # sizes that are impossible are told first
             refuse_unseen(options, images.shape)
         fitted = fit_deep(options, images, labels, len(classes), other, threads, given)
         with unchanged_on_failure(self):
@@ -185,9 +190,14 @@ class DGDN(Pictures, Decisions):
         return self
 
     def _options(self) -> dict[str, Any]:
-        return {
-            name: value for name, value in vars(self).items() if not name.endswith("_") and name[0] != "_"
-        }
+        return {name: getattr(self, name) for name in _SIGNATURE.parameters if name != "self"}
+
+    def __sklearn_clone__(self) -> "DGDN":
+        """An estimator with the same parameters, for scikit-learn; ``start`` stays fitted."""
+        options = self.get_params(deep=False)
+        return type(self)(
+            **{name: options[name] if name == "start" else deepcopy(options[name]) for name in options}
+        )
 
     def _keep(self, images: Images, labels: np.ndarray, other: tuple[np.ndarray, np.ndarray] | None) -> None:
         """Read off what the fit found."""

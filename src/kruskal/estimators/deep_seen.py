@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kruskal.errors import InputError, shown, whole_number
+from kruskal.errors import InputError, not_negative, shown, whole_number
 
 
 def check_seen(options: dict[str, Any]) -> None:
@@ -23,13 +23,16 @@ def check_seen(options: dict[str, Any]) -> None:
         raise InputError("start is given and pretrain is True, expected one of them")
     if options["start"] is not None and options["svm"] == "trained" and options["epochs"] == 0:
         raise InputError("epochs is 0 and svm is 'trained': nothing would be learned from the labels")
+    if options["epochs"] == 0 and not_negative("generative", options["generative"]) > 0.0:
+        raise InputError("epochs is 0 and generative above 0: the noise is learned in training")
 
 
 def refuse_unseen(options: dict[str, Any], shape: tuple[int, int, int]) -> None:
-    """Complain about layers that are not there, and about a shift beyond the images, of this shape."""
+    """Complain about layers that are not there, and about a shift or places beyond images of this shape."""
     depth, shift = len(options["n_atoms"]), int(options["shift"])
     for layer in options["decide_on"] or ():
         whole_number("decide_on", layer, 1, depth)
+    whole_number("places", options["places"], 1, min(shape[:2]))
     if shift >= min(shape[:2]):
         raise InputError(
             f"shift is {shift} pixels, expected less than the size of the images, {min(shape[:2])}"

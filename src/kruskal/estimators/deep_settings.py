@@ -199,7 +199,7 @@ def build_schedule(options: dict[str, Any], n_images: int) -> tuple[Schedule, in
     epochs = whole_number("epochs", options["epochs"], 1 if options["start"] is None else 0)
     least = whole_number("least_steps", options["least_steps"], 0)
     steps_per_epoch = -(-n_images // batch_size)
-    total = steps_per_epoch * max(epochs, -(-least // steps_per_epoch))
+    total = steps_per_epoch * max(epochs, -(-least // steps_per_epoch)) if epochs else 0
     rate = options["learning_rate"]
     return Schedule(
         rate=RATES[options["atoms"]] if rate is None else positive_number("learning_rate", rate),
@@ -213,6 +213,9 @@ def check_options(options: dict[str, Any]) -> None:
     """Whatever can be checked before the data are seen."""
     one_of("method", options["method"], METHODS)
     one_of("svm", options["svm"], SVMS)
+    one_of("atoms", options["atoms"], tuple(RATES))
+    whole_number("rank", options["rank"], 1)
+    whole_number("epochs", options["epochs"], 1 if options["start"] is None else 0)
     whole_number("chains", options["chains"], 1)
     flag("pretrain", options["pretrain"])
     whole_number("pretrain_images", options["pretrain_images"], 1)

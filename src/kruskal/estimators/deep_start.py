@@ -10,10 +10,20 @@ from kruskal.estimators.deep_file import load_deep
 
 
 class Given(NamedTuple):
-    """sizes : ``n_atoms``, ``atom_sizes`` and ``pooling`` of the layers;  layers : their atoms."""
+    """sizes : ``n_atoms``, ``atom_sizes`` and ``pooling`` of the layers;  layers : their atoms;
+    channels : of the images that they were learned from."""
 
     sizes: dict[str, Any]
     layers: list[LayerStart]
+    channels: int
+
+    def refuse_others(self, shape: tuple[int, int, int]) -> None:
+        """Complain about images with other channels."""
+        if shape[2] != self.channels:
+            raise InputError(
+                f"X has images with {shape[2]} channels, expected {self.channels} as those that start was "
+                "learned from"
+            )
 
 
 def given_start(start: Any, atoms: str, rank: int) -> Given | None:
@@ -35,4 +45,5 @@ def given_start(start: Any, atoms: str, rank: int) -> Given | None:
         "atom_sizes": [layer.model_.layout.atom_size for layer in model.layers_],
         "pooling": [layer.model_.layout.pooling for layer in model.layers_[:-1]],
     }
-    return Given(sizes, [layer_start(layer.state_, layer.model_.layout) for layer in model.layers_])
+    starts = [layer_start(layer.state_, layer.model_.layout) for layer in model.layers_]
+    return Given(sizes, starts, model.layers_[0].model_.layout.atom_shape[2])

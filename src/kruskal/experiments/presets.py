@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from kruskal.errors import InputError, shown
+from kruskal.errors import one_of
 
 SETTINGS = ("paper", "default")
 MODELS = ("kfa", "bpfa")
@@ -36,8 +36,7 @@ def options_for(
     >>> options_for("default", "kfa", patch_shape=(8, 8), n_atoms=256, rank=7)
     {'model': 'kfa'}
     """
-    if setting not in SETTINGS:
-        raise InputError(f"setting must be one of {', '.join(SETTINGS)}, not {shown(setting)}")
+    one_of("setting", setting, SETTINGS)
     if setting == "default":
         return {"model": "kfa", **_ONLINE} if model == CDF else {"model": model}
     options: dict[str, Any] = {

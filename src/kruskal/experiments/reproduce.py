@@ -11,7 +11,7 @@ from typing import Any
 
 from kruskal.data import datasets
 from kruskal.engines.progress_words import duration
-from kruskal.errors import InputError, shown, whole_number
+from kruskal.errors import InputError, one_of, whole_number
 from kruskal.experiments.cells import Cell, Context
 from kruskal.experiments.experiment import Experiment
 from kruskal.experiments.made_by import made_by
@@ -108,8 +108,7 @@ def select(
     """
     if seeds is not None:
         whole_number("seeds", seeds, 1)
-    if setting not in (*SETTINGS, "both"):
-        raise InputError(f"setting must be one of {', '.join(SETTINGS)} or both, not {shown(setting)}")
+    one_of("setting", setting, (*SETTINGS, "both"))
     offered = experiment.cells(quick, seeds)
     known = {cell.key: cell for cell in [*experiment.cells(False, seeds), *offered]}
     wrong = [key for key in known if not _KEY.fullmatch(key)]

@@ -52,6 +52,8 @@ def _standard_gamma(shape: float, least: float, random: np.random.Generator) -> 
     (1 + y)^(a-1) e^(-t y), which is at most e^(-(t-a+1) y) if a > 1, else e^(-t y). So an exponential y of
     that rate is accepted with the probability (1 + y)^(a-1) e^(-(a-1) y) or (1 + y)^(a-1).
     """
+    if not least > 0.0:
+        return float(random.standard_gamma(shape))
     if gammaincc(shape, least) >= _OFTEN:
         while True:
             draw = random.standard_gamma(shape)

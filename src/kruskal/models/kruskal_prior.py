@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kruskal.errors import InputError, shown
+from kruskal.errors import one_of
 from kruskal.gibbs.moves import balance_factors, move_alpha_delta, swap_terms
 from kruskal.gibbs.shrinkage import AlphaPrior, alpha_mode, alpha_statistics, draw_alpha, draw_delta
 from kruskal.random import Stream, generator
@@ -16,8 +16,7 @@ PAPER_ALPHA = AlphaPrior(1e6, 1e-6)
 
 def check_alpha_mode(mode: str) -> None:
     """An InputError unless ``mode`` is one of `ALPHA_MODES`."""
-    if mode not in ALPHA_MODES:
-        raise InputError(f"alpha_mode must be one of {', '.join(ALPHA_MODES)}, not {shown(mode)}")
+    one_of("alpha_mode", mode, ALPHA_MODES)
 
 
 def draw_kruskal_prior(

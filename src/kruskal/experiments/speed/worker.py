@@ -44,20 +44,19 @@ def growth(request: dict[str, Any]) -> dict[str, Any]:
     """
     source = textured(request["n_items"], request["patch_shape"])
     problem = make_problem(source.values, request["keep"], request["patch_shape"], request["n_atoms"])
-    phases: list[dict[str, float]] = []
-    sweeps: list[list[float]] = []
-    for run in range(request["runs"]):
-        with TimedChain(problem, request["threads"]) as timed:
-            phases += [timed.advance() for _ in range(request["sweeps"])][-_LAST:]
-            sweeps.append(timed.sweep_seconds)
-            if run + 1 < request["runs"]:
-                continue
-            peak = peak_memory()  # before the product, whose matrices no sampler holds
-            product = Product(problem, timed.engine.shards)
-            for _ in range(_LAST):
-                product.run(timed.threads)
-            seconds, way = product.fastest(timed.threads)
-            memory = local_memory(timed.engine.shards)
+    with TimedChain(problem, request["threads"]) as timed:
+        phases = _last(timed, request["sweeps"])
+        peak = peak_memory()  # of one chain, before the product, whose matrices no sampler holds
+        product = Product(problem, timed.engine.shards)
+        for _ in range(_LAST):
+            product.run(timed.threads)
+        seconds, way = product.fastest(timed.threads)
+        memory = local_memory(timed.engine.shards)
+    sweeps = [timed.sweep_seconds]
+    for _ in range(request["runs"] - 1):
+        with TimedChain(problem, request["threads"]) as again:
+            phases += _last(again, request["sweeps"])
+            sweeps.append(again.sweep_seconds)
     return request | {
         "array": source.name,
         "n_entries": len(problem.items.offset),
@@ -74,6 +73,11 @@ def growth(request: dict[str, Any]) -> dict[str, Any]:
         "product_seconds": seconds,
         "product_way": way,
     }
+
+
+def _last(timed: TimedChain, sweeps: int) -> list[dict[str, float]]:
+    """Make so many sweeps; the phases of the last ones."""
+    return [timed.advance() for _ in range(sweeps)][-_LAST:]
 
 
 def quality(request: dict[str, Any]) -> dict[str, Any]:
