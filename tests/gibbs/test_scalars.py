@@ -139,3 +139,9 @@ def test_alpha_mode_is_the_maximum(name):
 def test_alpha_mode_is_capped():
     assert shrinkage.alpha_mode((1e9, 1.0)) == shrinkage.LARGEST_ALPHA
     assert shrinkage.alpha_mode((-1e12, 1.0)) > 0.0
+
+
+def test_a_sum_that_is_not_finite_does_not_hang():
+    for squares in (np.inf, np.nan):
+        draw = precision.draw_precision(10, squares, precision.GammaPrior(1.0, 1.0), np.random.default_rng(0))
+        assert not draw > precision.SMALLEST
