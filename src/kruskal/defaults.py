@@ -245,9 +245,9 @@ def default_sparsity(
     """b_pi of the usage prior per item; 0, the paper's flat prior, where clean data are to be represented.
 
     An eighth for noisy data, and more when the noise is so loud that atoms would be found in it, or when what
-    is under it is smooth or has little detail and needs few atoms. Much more
-    for incomplete pictures in colour, whose atoms would else follow every observed entry; but such chains
-    settle slowly, so not for those that are ``brief``.
+    is under it is smooth or has little detail and needs few atoms. Much more for incomplete pictures in
+    colour, whose atoms would else follow every observed entry; but such chains settle slowly, so not for
+    those that are ``brief``.
     """
     if (look.smooth or look.plain) and not brief:
         return _SPARSE_SMOOTH if look.smooth else _SPARSE_PLAIN

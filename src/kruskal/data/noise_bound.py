@@ -40,8 +40,7 @@ def noise_bound(values: np.ndarray, patch_shape: Sequence[int]) -> float | None:
     -------
     float or None
         In the units of ``values``. None when there are too few patches, or those of one entry, when the noise
-        makes no floor, or
-        when it is lost in rounding.
+        makes no floor, or when it is lost in rounding.
     """
     patch_shape = tuple(patch_shape)
     size = math.prod(patch_shape)

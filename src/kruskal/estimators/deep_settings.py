@@ -196,7 +196,7 @@ def build_model(options: dict[str, Any], shape: tuple[int, int, int], n_classes:
 def build_schedule(options: dict[str, Any], n_images: int) -> tuple[Schedule, int]:
     """The schedule of the optimiser, and the size of a minibatch."""
     batch_size = whole_number("batch_size", options["batch_size"], 1)
-    epochs = whole_number("epochs", options["epochs"], 1 if options["start"] is None else 0)
+    epochs = int(options["epochs"])
     least = whole_number("least_steps", options["least_steps"], 0)
     steps_per_epoch = -(-n_images // batch_size)
     total = steps_per_epoch * max(epochs, -(-least // steps_per_epoch)) if epochs else 0
