@@ -170,7 +170,7 @@ class DGDN(Pictures, Decisions):
         options = self._options()
         check_options(options)
         threads = check_threads(self.threads)
-        given = given_start(self.start, self.atoms, self.rank)
+        given = given_start(options)
         images = check_images(X, self.image_shape)
         classes, labels = check_partial_labels(y, len(images.values))
         refuse_constant(np.asarray(X), None, "X")

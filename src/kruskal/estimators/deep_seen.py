@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kruskal.errors import InputError, not_negative, shown, whole_number
+from kruskal.errors import InputError, shown, whole_number
 
 
 def check_seen(options: dict[str, Any]) -> None:
@@ -19,12 +19,6 @@ def check_seen(options: dict[str, Any]) -> None:
         raise InputError("shift needs decide_on, the layers whose weights are averaged over shifted copies")
     if layers is not None and (options["svm"] == "trained" or options["method"] == "mcem"):
         raise InputError("decide_on needs method 'gradient' and an svm other than 'trained'")
-    if options["start"] is not None and options["pretrain"]:
-        raise InputError("start is given and pretrain is True, expected one of them")
-    if options["start"] is not None and options["svm"] == "trained" and options["epochs"] == 0:
-        raise InputError("epochs is 0 and svm is 'trained': nothing would be learned from the labels")
-    if options["epochs"] == 0 and not_negative("generative", options["generative"]) > 0.0:
-        raise InputError("epochs is 0 and generative above 0: the noise is learned in training")
 
 
 def refuse_unseen(options: dict[str, Any], shape: tuple[int, int, int]) -> None:

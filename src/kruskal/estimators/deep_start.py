@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kruskal.engines.pretraining import LayerStart, layer_start
-from kruskal.errors import InputError, shown
+from kruskal.errors import InputError, not_negative, shown
 from kruskal.estimators.deep import DeepCFA
 from kruskal.estimators.deep_file import load_deep
 
@@ -26,10 +26,17 @@ class Given(NamedTuple):
             )
 
 
-def given_start(start: Any, atoms: str, rank: int) -> Given | None:
-    """What a fitted `kruskal.DeepCFA`, or the path of its file, gives to a model of such atoms."""
+def given_start(options: dict[str, Any]) -> Given | None:
+    """What a fitted `kruskal.DeepCFA`, or the path of its file, gives to a model with these options."""
+    start, atoms, rank = options["start"], options["atoms"], options["rank"]
     if start is None:
         return None
+    if options["pretrain"]:
+        raise InputError("start is given and pretrain is True, expected one of them")
+    if options["epochs"] == 0 and options["svm"] == "trained":
+        raise InputError("epochs is 0 and svm is 'trained': nothing would be learned from the labels")
+    if options["epochs"] == 0 and not_negative("generative", options["generative"]) > 0.0:
+        raise InputError("epochs is 0 and generative above 0: the noise is learned in training")
     model = load_deep(start) if isinstance(start, (str, Path)) else start
     if not isinstance(model, DeepCFA):
         raise InputError(f"start must be a fitted DeepCFA or DeepCKFA, its file, or None, not {shown(start)}")
