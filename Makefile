@@ -25,7 +25,7 @@ types: $(VENV)/.installed
 	$(BIN)/mypy
 
 test: lint types
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: $(VENV)/.installed
 	$(BIN)/kruskal bench --out bench-output

@@ -1,19 +1,18 @@
 """Geweke's joint distribution test of whole sweeps of CFA and CKFA: complete, masked, pooled, non-negative.
 
-KRUSKAL_GEWEKE_SWEEPS sets the number of sweeps (a twentieth of it is made here); `python -m
+KRUSKAL_GEWEKE_SWEEPS sets the number of sweeps (a fifteenth of it is made here); `python -m
 tests.gibbs.conv_geweke` runs one of them alone.
 """
-
-import os
 
 import numpy as np
 import pytest
 
 from kruskal.gibbs import conv_usage
 from kruskal.models import conv
+from tests.gibbs import geweke
 from tests.gibbs.conv_geweke import SETTINGS, describe, z_scores
 
-SWEEPS = int(os.environ.get("KRUSKAL_GEWEKE_SWEEPS", "16000")) // 20
+SWEEPS = geweke.SWEEPS // 15
 LIMIT = 4.0
 
 

@@ -1,20 +1,17 @@
 """Geweke's joint distribution test of whole sweeps: KFA and BPFA, masked and complete, in one region and in
 three, with and without the joint draw of the slabs, all moves on.
 
-KRUSKAL_GEWEKE_SWEEPS sets the number of sweeps per sampler (default 16,000, for four items; BPFA, which is
+KRUSKAL_GEWEKE_SWEEPS sets the number of sweeps per sampler (default 12,000, for four items; BPFA, which is
 cheaper, makes twice as many); `python -m tests.gibbs.geweke` runs one of them alone.
 """
-
-import os
 
 import numpy as np
 import pytest
 
 from kruskal.gibbs import moves, precision, shrinkage, usage
 from kruskal.models import base, online
-from tests.gibbs.geweke import ONLINE, SETTINGS, describe, z_scores
+from tests.gibbs.geweke import ONLINE, SETTINGS, SWEEPS, describe, z_scores
 
-SWEEPS = int(os.environ.get("KRUSKAL_GEWEKE_SWEEPS", "16000"))
 LIMIT = 4.0
 SEEDS = {name: 101 + i for i, name in enumerate(SETTINGS)}
 

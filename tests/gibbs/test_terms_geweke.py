@@ -1,7 +1,5 @@
 """Geweke's joint distribution test of whole sweeps of MGP-CP, as in `tests.gibbs.geweke`; all moves on."""
 
-import os
-
 import numpy as np
 import pytest
 
@@ -9,10 +7,11 @@ from kruskal.engines.threads import StackEngine
 from kruskal.gibbs import precision, rows_complete, shrinkage, stack, terms
 from kruskal.models import MGPCPModel, Terms
 from kruskal.patches import Items
+from tests.gibbs import geweke
 from tests.gibbs import term_worlds as tw
 from tests.gibbs.geweke import BATCH, Ranks, describe
 
-SWEEPS = int(os.environ.get("KRUSKAL_GEWEKE_SWEEPS", "16000")) // 4
+SWEEPS = geweke.SWEEPS // 3
 LIMIT = 4.0
 SETTINGS = {
     "complete": ((3, 2), False),

@@ -186,6 +186,16 @@ def test_generators_are_independent(arguments):
         assert abs(np.corrcoef(first[shift:], second[:-shift])[0, 1]) * np.sqrt(20_000) < 4.5
 
 
+def test_generator_is_philox_with_seed_and_stream_for_a_key():
+    seed, sweep = 2**64 - 1, 2**33 + 5
+    key, counter = np.array([seed, Stream.ATOMS], np.uint64), np.array([0, 0, 0, sweep], np.uint64)
+    theirs = np.random.Philox(key=key, counter=counter)
+    np.testing.assert_array_equal(
+        generator(seed, Stream.ATOMS, sweep).standard_normal(100),
+        np.random.Generator(theirs).standard_normal(100),
+    )
+
+
 def test_generator_takes_the_largest_seed():
     assert (
         generator(2**64 - 1, Stream.START, 2**40).random() != generator(2**63, Stream.START, 2**40).random()

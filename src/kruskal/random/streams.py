@@ -1,8 +1,10 @@
 """Names for the independent streams of one seed, and NumPy generators for the small global draws."""
 
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 
 
 class Stream(IntEnum):
@@ -62,6 +64,17 @@ def key_of(seed: int) -> tuple[np.uint64, np.uint64]:
 
 def generator(seed: int, stream: Stream, sweep: int) -> np.random.Generator:
     """A NumPy generator that is a pure function of its arguments (Philox4x64, low words running)."""
-    key = np.array([seed, int(stream)], dtype=np.uint64)
+    key: Any = _Key(np.array([seed, int(stream)], dtype=np.uint64))
     counter = np.array([0, 0, 0, sweep], dtype=np.uint64)
-    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+    return np.random.Generator(np.random.Philox(key, counter=counter))
+
+
+class _Key(ISeedSequence):
+    """A key for Philox as it is: with its own argument for one, NumPy first asks the system for entropy."""
+
+    def __init__(self, words: np.ndarray) -> None:
+        self._words = words
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
+        """The two words of the key, which is all that Philox asks for."""
+        return self._words
