@@ -368,6 +368,15 @@ def test_clean_incomplete_pictures_are_annealed():
     assert annealing((64, 64), holes, known_atoms="fixed") == annealing((64, 64), holes, time_budget=9.0) == 0
 
 
+def test_the_papers_setting_averages_overlapping_patches_as_they_are():
+    assert resolve((14, 14)).build_model().weighted
+    assert not resolve((14, 14), setting="paper").build_model().weighted
+    random = np.random.default_rng(3)
+    options = {"patch_shape": (4, 4), "n_atoms": 6, "sweeps": 6, "burn_in": 3, "setting": "paper"}
+    paper = kruskal.inpaint(random.standard_normal((14, 14)), random.random((14, 14)) < 0.5, **options)
+    assert np.isfinite(paper.mean).all() and (paper.std > 0.0).all()
+
+
 def test_the_papers_setting_does_not_look_at_the_data():
     one, other = (resolve((64, 64), setting="paper", look=look) for look in (Look(0.1, 0.0), Look(1.0, 0.3)))
     assert one == other

@@ -66,7 +66,8 @@ def inpaint(
     x : array of any order; NaN and masked entries are missing
     observed : bool array of the same shape, or of that without the last axis and then for all along it (the
         channels of a pixel), True where ``x`` is observed (None: wherever it is not NaN)
-    setting : "default", or "paper": the paper's model with its patch, prior, rank and number of samples
+    setting : "default", or "paper": the paper's model with its patch, prior, rank, number of samples and
+        plain average of overlapping patches
     model : "kfa" or "bpfa", dictionaries of patches, or "mgp-cp": one Kruskal tensor for the whole array or,
         with ``patch_shape``, for all patches stacked. It has no atoms and no sparse codes: n_atoms, codes,
         channels, usage_prior, sparsity, regions and auto are refused

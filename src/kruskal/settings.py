@@ -93,6 +93,7 @@ class Settings:
             "n_atoms": self.n_atoms,
             "usage_prior": UsagePrior(*self.usage_prior),
             "collapsed": self.codes == "collapsed",
+            "weighted": self.setting != "paper",
             "fixed_atoms": self.known_atoms == "fixed",
             "annealing": self.annealing,
             "most_noise": math.inf if self.most_noise is None else self.most_noise / scale,

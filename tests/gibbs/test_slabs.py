@@ -185,12 +185,12 @@ def test_equal_atoms_with_hardly_any_noise(masked):
 # ------------------------------------------------------------------------------------------- expected items
 
 
-def naive(world: World, items) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def naive(world: World, items, weighted=True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(sum w, sum w m, sum w (m^2 + v)) at every flat entry, item by item."""
     weight, total, square = (np.zeros(len(items.flat)) for _ in range(3))
     for n in range(world.n_items):
         mean, variance = expected_item(world, n)
-        precision = trust(world, n) / (variance + 1.0 / world.noise_precision)
+        precision = trust(world, n) / (variance + 1.0 / world.noise_precision) if weighted else 1.0
         at = items.origin[n] + items.offset
         weight[at] += precision
         total[at] += precision * mean
@@ -203,11 +203,11 @@ def trust(world: World, n: int) -> float:
     return max(min(1.0, world.observed[n].sum() / min(8, world.n_entries)), 1e-6)
 
 
-def expect(shard, world: World, dtype=np.float64):
+def expect(shard, world: World, dtype=np.float64, weighted=True):
     """The slab of a shard, with what the chain gives to it."""
     dictionary = world.atoms.astype(dtype)
     products = atom_products(dictionary, shard.items.complete)
-    return expect_items(shard, dictionary, products, world.code_precision, world.noise_precision)
+    return expect_items(shard, dictionary, products, world.code_precision, world.noise_precision, weighted)
 
 
 def assert_slab(slab, weight, total, square):
@@ -231,6 +231,16 @@ def test_expected_items(n_atoms, shape, masked, dtype):
     assert_slab(slab, weight, total, square)
     # items do not overlap here: the weight cancels, and the mean has all its digits
     np.testing.assert_allclose(slab.total / slab.weight, total / weight, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
+def test_expected_items_with_the_same_weight(masked):
+    """Whatever is observed of them; where they overlap each counts once."""
+    world = slab_world(4, (3, 2), 9, masked)
+    (shard,) = make_shards(world)
+    slab = expect(shard, world, weighted=False)
+    np.testing.assert_array_equal(slab.weight, 1.0)
+    assert_slab(slab, *naive(world, shard.items, weighted=False))
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])

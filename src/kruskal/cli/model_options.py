@@ -21,7 +21,7 @@ MaskKeyName = Annotated[
 SettingName = Annotated[
     options.Setting,
     typer.Option(
-        help="Our defaults, or the paper's patch, prior, rank and number of samples.",
+        help="Our defaults, or the paper's patch, prior, rank, number of samples and averages.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -25,9 +25,9 @@ def options_for(
     """The options of `kruskal.inpaint` without seed, threads and progress, as plain JSON values.
 
     "paper" is the paper's model, patch, K, R, stride and number of samples with its flat prior of the usage
-    (`kruskal.inpaint` knows this setting by name). The start is ours, as the paper's random one needs a
-    longer chain, the codes of an item are drawn jointly, and overlapping patches are weighted by their
-    precision: for both models alike.
+    and its plain average of overlapping patches (`kruskal.inpaint` knows this setting by name). The start is
+    ours, as the paper's random one needs a longer chain, and the codes of an item are drawn jointly: for both
+    models alike.
     "default" gives nothing but the model, and how it is learned online: all that follows is chosen from the
     data. The keyword arguments are what the paper says of the experiment; "default" ignores them.
 

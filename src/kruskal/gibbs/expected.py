@@ -7,8 +7,8 @@ With the systems of `kruskal.gibbs.slabs`, the mean of an item over s_A and its 
 and they are added up over the overlapping items with the weight t / (v_p + 1 / gamma_eps), one over the
 predictive variance times a trust t. An item with hardly an observed entry would seem to be sure, as v_p is
 given z and z is then drawn next to its prior; so t is the number of observed entries over 8 (or over all, if
-fewer), at most 1. With Lambda = gamma_eps L L^T the variances are sums over the rows of L^-1 D_A^T, over
-gamma_eps.
+fewer), at most 1. Or, as in the paper, all items have the same weight. With Lambda = gamma_eps L L^T the
+variances are sums over the rows of L^-1 D_A^T, over gamma_eps.
 """
 
 import numpy as np
@@ -37,13 +37,15 @@ _HARDLY = 1e-6  # trust in an item without any: it has a say only where no bette
 
 
 def expect_items(
-    shard: Shard, dictionary: np.ndarray, products: np.ndarray, code_precision: float, noise_precision: float
-) -> Slab:
+    shard: Shard, dictionary: np.ndarray, products: np.ndarray, code_precision: float, noise_precision: float,
+    weighted: bool = True,
+) -> Slab:  # fmt: skip
     """Weighted sums over a shard's items of their means given z; see `kruskal.patches.Slab`.
 
     Parameters
     ----------
     dictionary : (K, P) in the data's precision;  products : from `kruskal.gibbs.codes.atom_products`
+    weighted : by trust and precision, or all alike
     """
     items, codes = shard.items, shard.codes
     first = int(items.origin.min())
@@ -52,7 +54,7 @@ def expect_items(
     _expect(
         items.flat, items.origin, items.offset, shard.entry_start, shard.entry, codes.start, codes.atom,
         dictionary, products, code_precision, noise_precision, most_active(codes.start), first,
-        weight, total, square,
+        weighted, weight, total, square,
     )  # fmt: skip
     return Slab(first, weight, total, square)
 
@@ -60,7 +62,7 @@ def expect_items(
 @kernel
 def _expect(
     flat, origin, offset, entry_start, entry, code_start, code_atom, dictionary, products, gamma_s, gamma_eps,
-    most, first_entry, weight, total, square,
+    most, first_entry, weighted, weight, total, square,
 ):  # fmt: skip
     complete = entry_start.shape[0] == 1
     rho, noise = gamma_s / gamma_eps, 1.0 / gamma_eps
@@ -124,7 +126,7 @@ def _expect(
                 for i in range(n_entries):
                     at = base + offset[i]
                     spread = noise * variance[i]
-                    precision = trust / (spread + noise)
+                    precision = trust / (spread + noise) if weighted else 1.0
                     weight[at] += precision
                     total[at] += precision * mean[i]
                     square[at] += precision * (mean[i] * mean[i] + spread)

@@ -54,6 +54,7 @@ class FactorModel(ABC):
         those that are of no use at first can come back
     collapsed : draw z with s integrated out (default), or the paper's uncollapsed form
     joint : after that, draw the s of all atoms in use of an item anew, jointly
+    weighted : average overlapping items by their precision; if not, all alike
     fixed_atoms : keep the atoms and what governs them as they are
     most_noise : the noise prior is cut off at this standard deviation; not in the first sweeps (``delay``),
         which begin with few codes and much noise, as strong structure is then found first
@@ -69,6 +70,7 @@ class FactorModel(ABC):
     annealing: int = 0
     collapsed: bool = True
     joint: bool = True
+    weighted: bool = True
     fixed_atoms: bool = False
     most_noise: float = math.inf
     rows: np.ndarray = field(init=False, repr=False, compare=False)
@@ -141,6 +143,7 @@ class FactorModel(ABC):
             partial(
                 expect_items, dictionary=dictionary, products=atom_products(dictionary, engine.complete),
                 code_precision=state.code_precision, noise_precision=state.noise_precision,
+                weighted=self.weighted,
             )
         )  # fmt: skip
 
