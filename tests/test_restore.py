@@ -368,6 +368,22 @@ def test_clean_incomplete_pictures_are_annealed():
     assert annealing((64, 64), holes, known_atoms="fixed") == annealing((64, 64), holes, time_budget=9.0) == 0
 
 
+def test_observed_entries_can_be_kept():
+    random = np.random.default_rng(5)
+    x = np.ma.masked_array(random.standard_normal((12, 12)), random.random((12, 12)) < 0.3)
+    found = kruskal.inpaint(x, patch_shape=(4, 4), n_atoms=4, sweeps=4)
+    kept, seen = found.with_observed(x), ~x.mask
+    np.testing.assert_array_equal(kept.mean[seen], x.data[seen])
+    np.testing.assert_array_equal(kept.mean[~seen], found.mean[~seen])
+    np.testing.assert_array_equal(kept.std, np.where(seen, 0.0, found.std))
+    assert (found.std > 0.0).all() and kept.dictionary is found.dictionary
+    np.testing.assert_array_equal(found.with_observed(x.data, seen).mean, kept.mean)
+    with pytest.raises(
+        kruskal.InputError, match=r"x must have the shape \(12, 12\) of the result, not \(12, 11\)"
+    ):
+        found.with_observed(x[:, 1:])
+
+
 def test_the_papers_setting_averages_overlapping_patches_as_they_are():
     assert resolve((14, 14)).build_model().weighted
     assert not resolve((14, 14), setting="paper").build_model().weighted

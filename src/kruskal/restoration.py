@@ -1,13 +1,13 @@
 """The result of a restoration."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kruskal.data import atomic_path
+from kruskal.data import atomic_path, observed_entries
 from kruskal.errors import InputError, path_of
 
 
@@ -61,6 +61,18 @@ class Restoration:
         if "rank" not in self.trace:
             return None
         return int(np.bincount(self.trace["rank"][-self.kept :].astype(np.int64)).argmax())
+
+    def with_observed(self, x: Any, observed: Any = None) -> "Restoration":
+        """The same with the observed entries of ``x`` as they are, and a ``std`` of 0 there.
+
+        For data without noise, of which only the gaps are to be filled. Give what was given to
+        `kruskal.inpaint`.
+        """
+        mask = observed_entries(x, observed, name="x", mask_name="observed")
+        if mask.shape != self.mean.shape:
+            raise InputError(f"x must have the shape {self.mean.shape} of the result, not {mask.shape}")
+        values = np.where(mask, np.ma.getdata(x), self.mean).astype(self.mean.dtype)
+        return replace(self, mean=values, std=np.where(mask, 0.0, self.std).astype(self.std.dtype))
 
     def __repr__(self) -> str:
         """One line, without the arrays."""

@@ -57,6 +57,30 @@ def test_everything_that_can_be_written(cli, damaged, picture, tmp_path):
     assert all(name in answer.out for name in ("out.png", "std.tif", "pictures", "page.html", "all.npz"))
 
 
+def test_observed_entries_are_kept(cli, damaged, tmp_path):
+    """In the result and in what is saved; the gaps are filled as ever."""
+    files = ("-o", "out.npy", "--std", "std.npy", "--save", "all.npz", "--reference", "picture.png")
+    plain = parsed(cli("inpaint", "damaged.npz", *files, "--json", *SMALL).out)
+    filled, seen = np.load(tmp_path / "out.npy"), damaged.observed
+    answer = cli("inpaint", "damaged.npz", *files, "--json", "--keep-observed", *SMALL)
+    assert answer.status == 0, answer.err
+    kept, std = np.load(tmp_path / "out.npy"), np.load(tmp_path / "std.npy")
+    np.testing.assert_array_equal(kept[seen], np.clip(np.rint(damaged.values[seen]), 0, 255))
+    np.testing.assert_array_equal(kept[~seen], filled[~seen])
+    assert (std[seen] == 0.0).all() and (std[~seen] > 0.0).all()
+    with np.load(tmp_path / "all.npz") as saved:
+        np.testing.assert_array_equal(saved["mean"][seen], damaged.values[seen])
+    told = parsed(answer.out)
+    assert told["psnr_missing"] == plain["psnr_missing"] and told["coverage"] == plain["coverage"]
+    assert told["psnr_observed"] != plain["psnr_observed"]
+
+
+def test_denoising_keeps_nothing(cli, picture):
+    answer = cli("denoise", "picture.png", "-o", "out.png", "--keep-observed", *SMALL)
+    assert answer.status == 2
+    assert "--keep-observed" in answer.err and "inpaint" in answer.err
+
+
 def test_json_is_one_object_with_all_keys(cli, damaged, picture, tmp_path):
     answer = cli(
         *("inpaint", "damaged.npz", "-o", "out.npy", "--reference", "picture.png", "--save", "all.npz"),

@@ -37,6 +37,8 @@ class Job:
         Further files and folders to write.
     mask_is, key, mask_key, reference_key : str, optional
         What the mask means, and which array of the input, the mask and the reference is read.
+    keep_observed : bool
+        Whether observed entries are written as they were read.
     out_of_core : bool
         Whether the array stays on the disk and is restored block by block.
     block : tuple of int, optional
@@ -64,6 +66,7 @@ class Job:
     report: Path | None = None
     save: Path | None = None
     checkpoint: Path | None = None
+    keep_observed: bool = False
     out_of_core: bool = False
     block: tuple[int, ...] | None = None
     json: bool = False

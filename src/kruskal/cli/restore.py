@@ -10,6 +10,7 @@ import typer
 
 from kruskal.cli import model_options, online_options, options
 from kruskal.cli.options import INPUT, MODEL, OUTPUT, RUN
+from kruskal.errors import InputError
 
 INPAINT_HELP = """Fill in missing entries (and remove noise) of an array of any order.
 
@@ -121,6 +122,14 @@ def restore(
     checkpoint_seconds: Annotated[
         float, typer.Option(metavar="S", help="Seconds between two checkpoints.", rich_help_panel=RUN)
     ] = 120.0,
+    keep_observed: Annotated[
+        bool,
+        typer.Option(
+            "--keep-observed",
+            help="Leave observed entries as they are and only fill the gaps; for data without noise.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     std: Annotated[
         Path | None,
         typer.Option(
@@ -168,6 +177,8 @@ def restore(
     """Parse the options of inpaint and denoise and run."""
     options.check_key(mask_key, mask, "--mask-key", "--mask")
     options.check_key(reference_key, reference, "--reference-key", "--reference")
+    if keep_observed and context.info_name == "denoise":
+        raise InputError("--keep-observed leaves denoise nothing to do; it is for inpaint.")
     settings = model_options.as_settings(
         setting=setting, model=model, patch=patch, stride=stride, channels=channels, atoms=atoms, rank=rank,
         alpha=alpha, usage_prior=usage_prior, sparsity=sparsity, regions=regions, codes=codes, sweeps=sweeps,
@@ -205,6 +216,7 @@ def restore(
             report=report,
             save=save,
             checkpoint=checkpoint,
+            keep_observed=keep_observed,
             out_of_core=out_of_core,
             block=None if block is None else options.parse_shape(block, "--block"),
             json=json,

@@ -123,6 +123,8 @@ def _sample(job: Job, call: Callable[[Progress], Restoration]) -> Restoration:
 
 def _finish(job: Job, inputs: Inputs, restoration: Restoration) -> dict[str, Any]:
     """Write all outputs, mark the job as finished and return the numbers to tell."""
+    if job.keep_observed:
+        restoration = restoration.with_observed(inputs.loaded.values, inputs.observed)
     summary = summarise(restoration, inputs.observed, inputs.reference)
     try:
         write_outputs(job, inputs, restoration, summary)
