@@ -415,6 +415,7 @@ def test_noise_on_little_detail():
     """Larger patches and few atoms where noise leaves three directions of a small patch to be seen."""
     for directions, growth, side, sparsity in (
         (2.9, None, 12, 8.0), (3.1, None, 8, 0.125), (2.0, 3.5, 16, 16.0), (2.0, 2.5, 12, 8.0),
+        (8.5, 3.5, 16, 16.0), (9.5, 3.5, 8, 0.125), (5.0, 7.0, 8, 0.125), (None, 3.5, 16, 16.0),
     ):  # fmt: skip
         settings = resolve((64, 64), look=Look(1.0, 0.1, growth, 0.1, directions))
         assert (settings.patch_shape, settings.sparsity) == ((side, side), sparsity)
@@ -423,6 +424,16 @@ def test_noise_on_little_detail():
     faint = np.add.outer(step, step) + 0.5 * np.random.default_rng(4).standard_normal((80, 80))
     look = Look.at(faint, np.ones(faint.shape, bool), 1.0)
     assert look.plain and not Look.at(faint[..., None], np.ones((80, 80, 1), bool), 1.0).plain
+
+
+def test_stripes_on_a_slope_are_not_smooth():
+    """Differences to the second neighbour that are as large as those to the fourth say nothing of growth."""
+    places, random = np.arange(90.0), np.random.default_rng(6)
+    slope, stripes = np.add.outer(places, places) / 60, 0.1 * np.sin(2 * np.pi * places / 5.9)
+    noise, everywhere = 0.05 * random.standard_normal((90, 90)), np.ones((90, 90), bool)
+    striped = Look.at(slope + np.add.outer(stripes, stripes) + noise, everywhere, 1.0)
+    assert striped.noisy and striped.growth > 6.0 and not striped.smooth
+    assert Look.at(slope + noise, everywhere, 1.0).smooth
 
 
 def textured(shape=(60, 60), std=0.05):

@@ -23,7 +23,8 @@ _MOST_NOISY_PICTURE, _MOST_NOISY_VOLUME = (250_000, 32_000_000), (400_000, 80_00
 _COLOURS = 4
 _SPARSE, _SPARSE_COLOURS = 2.0, 64.0
 _LOUD = 0.1  # 25 grey levels of 256
-_SMOOTH, _SPARSE_SMOOTH = 3.2, 16.0
+_SMOOTH, _SPARSE_SMOOTH = (3.2, 5.5), 16.0  # differences of what is linear grow by 5, of stripes by anything
+_SMOOTH_DIRECTIONS = 9.0
 _PLAIN, _SPARSE_PLAIN = 3.0, 8.0  # a plane has three directions
 _MOST_ENTRIES = 1_024
 _ROOM = 4  # patches side by side, so that all places of a patch see the same
@@ -81,8 +82,12 @@ class Look(NamedTuple):
 
     @property
     def smooth(self) -> bool:
-        """Whether there is much noise on something smooth, nearly complete."""
-        return self.noisy and self.nearly_complete and self.growth is not None and self.growth > _SMOOTH
+        """Whether there is much noise on something smooth, nearly complete: no texture that can be seen."""
+        if self.growth is None or not (self.noisy and self.nearly_complete):
+            return False
+        least, most = _SMOOTH
+        textured = self.directions is not None and self.directions > _SMOOTH_DIRECTIONS
+        return least < self.growth < most and not textured
 
     @property
     def plain(self) -> bool:
