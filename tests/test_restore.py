@@ -368,6 +368,25 @@ def test_clean_incomplete_pictures_are_annealed():
     assert annealing((64, 64), holes, known_atoms="fixed") == annealing((64, 64), holes, time_budget=9.0) == 0
 
 
+def test_a_grey_picture_saved_in_colour(tmp_path):
+    """Noise that all channels share is noise; one is restored and repeated, also in a resumed run."""
+    random = np.random.default_rng(8)
+    truth = np.add.outer(np.sin(np.arange(40) / 4), np.cos(np.arange(40) / 5))
+    noisy = np.repeat((truth + 0.4 * random.standard_normal((40, 40)))[..., None], 3, axis=2)
+    run = tmp_path / "run"
+    found = kruskal.denoise(noisy, sweeps=30, auto=False, checkpoint=run, checkpoint_seconds=0)
+    once = kruskal.denoise(noisy[..., 0], sweeps=30, auto=False)
+    np.testing.assert_array_equal(found.mean, np.repeat(once.mean[..., None], 3, axis=2))
+    np.testing.assert_array_equal(found.std[..., 2], once.std)
+    assert found.noise_std == once.noise_std == pytest.approx(0.4, rel=0.1)
+    assert np.square(once.mean - truth).mean() < 0.2 * 0.4**2
+    np.testing.assert_array_equal(kruskal.resume(run).mean, found.mean)
+    noisy[0, 0, 1] += 1e-6  # not the same any more
+    assert kruskal.denoise(noisy, sweeps=2, auto=False).settings["patch_shape"][2] == 3
+    assert resolve((64, 64, 3), channels="apart").patch_shape == (8, 8, 1)
+    assert resolve((40, 40, 40, 9), channels="apart").patch_shape[3] == 1
+
+
 def test_observed_entries_can_be_kept():
     random = np.random.default_rng(5)
     x = np.ma.masked_array(random.standard_normal((12, 12)), random.random((12, 12)) < 0.3)

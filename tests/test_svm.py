@@ -138,6 +138,11 @@ def test_probabilities_do_not_come_from_training_decisions():
     X, y = random.normal(size=(60, 200)), random.integers(2, size=60)
     machine = BayesianSVM().fit(X, y)
     assert machine.score(X, y) == 1.0
+    wrong = np.where(np.arange(len(y)) == 0, 1 - y[0], y)
+    assert machine.score(X, wrong, sample_weight=np.eye(len(y))[0]) == 0.0
+    assert machine.score(X, wrong, np.arange(len(y))) == 1.0
+    with pytest.raises(InputError, match="sample_weight must be"):
+        machine.score(X, y, np.zeros(len(y)))
     p = machine.predict_proba(random.normal(size=(500, 200)))
     assert p.max() < 0.75
 

@@ -118,8 +118,9 @@ def patch_ladder(array_shape: Sequence[int], channels: str | None = None) -> lis
     """Patches of growing size for an array of this shape, smallest first: cubes, short axes whole.
 
     The last of three or more axes counts as channels when ``channels`` is "keep", or by itself when it has at
-    most four entries, another axis has more, and ``channels`` is not "cut". Many channels make the cubes
-    smaller (at most 1,024 entries if possible), a small array makes them at most half as long as each axis.
+    most four entries, another axis has more, and ``channels`` is not "cut"; if that is "apart", patches hold
+    one channel. Many channels make the cubes smaller (at most 1,024 entries if possible), a small array makes
+    them at most half as long as each axis.
     """
     cut_axes, whole = _split_axes(array_shape, channels)
     return [_patch(cut_axes, whole, side) for side in _SIDES.get(_order(cut_axes), _OTHER_SIDES)]
@@ -149,13 +150,25 @@ def default_patch_shape(
 
 
 def channels_word(array_shape: Sequence[int], channels: str | None = None) -> str:
-    """ "keep" if patches take the last axis of such an array whole, else "cut"."""
+    """ "keep" if patches take the last axis of such an array whole, else "cut"; "apart" if that was said."""
+    if channels == "apart":
+        return channels
     return "keep" if _split_axes(array_shape, channels)[1] else "cut"
 
 
+def all_channels_alike(values: np.ndarray, observed: np.ndarray) -> bool:
+    """Whether an array has two to four channels that are all the same: a grey picture saved in colour."""
+    if not _split_axes(values.shape, None)[1] or values.shape[-1] == 1:
+        return False
+    same = np.where(observed, values, 0)
+    return bool((same == same[..., :1]).all() and (observed == observed[..., :1]).all())
+
+
 def _split_axes(array_shape: Sequence[int], channels: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The axes that are cut, and those that patches take whole."""
+    """The axes that are cut, and what patches hold of the others: all, or one entry."""
     shape = tuple(array_shape)
+    if len(shape) >= 3 and channels == "apart":
+        return shape[:-1], (1,)
     if len(shape) >= 3 and (
         channels == "keep" or (channels is None and shape[-1] <= _COLOURS < max(shape[:-1]))
     ):

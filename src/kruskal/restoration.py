@@ -66,7 +66,7 @@ class Restoration:
         """The same with the observed entries of ``x`` as they are, and a ``std`` of 0 there.
 
         For data without noise, of which only the gaps are to be filled. Give what was given to
-        `kruskal.inpaint`.
+        `kruskal.inpaint`; numbers beyond double precision are rounded to it.
         """
         mask = observed_entries(x, observed, name="x", mask_name="observed")
         if mask.shape != self.mean.shape:

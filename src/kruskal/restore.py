@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from kruskal.choose import Pilot, choose, worth_a_pilot
 from kruskal.data import Scaling, observed_entries, refuse_constant
-from kruskal.defaults import MOST_SWEEPS, Look
+from kruskal.defaults import MOST_SWEEPS, Look, all_channels_alike
 from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.progress import Progress, Silent, check_progress
@@ -83,7 +84,9 @@ def inpaint(
     start : "pca" or "random"
     alpha : "sample", "map" or a number: how the shrinkage of the ranks is learned
     codes : "collapsed" or "uncollapsed" draws of the codes
-    channels : "keep" takes the last axis whole into every patch, "cut" cuts it like the others
+    channels : "keep" takes the last axis whole into every patch, "cut" cuts it like the others, "apart" takes
+        one of its entries, for channels that share their noise (default: "keep" for two to four channels; if
+        all are the same, as of a grey picture saved in colour, one is restored and repeated)
     usage_prior : (a_pi, b_pi) of the beta process; a larger b_pi is sparser, the paper has (K, 1)
     sparsity : the same as b_pi per item, with a_pi = K (default: 0 for clean and nearly complete data, which
         is the paper's prior, 2 for clean data with much missing, 64 if in colour, 1/8 for noisy data,
@@ -134,7 +137,12 @@ def inpaint(
         x if isinstance(x, np.ma.MaskedArray) else values, observed, name="x", mask_name="observed"
     )
     refuse_constant(values, mask, "x")
-    look = Look.at(values, mask, Scaling.fit(values, mask).scale)
+    scale = Scaling.fit(values, mask).scale
+    copies = 0
+    free_patch = channels is None and patch_shape is None and stride is None and dictionary is None
+    if free_patch and model != "mgp-cp" and all_channels_alike(values, mask):
+        copies, values, mask = values.shape[-1], values[..., 0].copy(), mask[..., 0].copy()
+    look = Look.at(values, mask, scale)
     if (
         flag("until_converged", until_converged)
         and sweeps is None
@@ -164,6 +172,7 @@ def inpaint(
         settings = resolved(values.shape, **better)
     elif auto:
         progress.note("no pilot runs: these data are clean and nearly complete, or too few are observed")
+    settings = replace(settings, copies=copies)
     check_memory(settings.online, settings.n_atoms, math.prod(settings.patch_shape), bool(mask.all()))
     if settings.online and batch_size is not None and batch_size > settings.batch_size:
         progress.note(f"one batch holds all {settings.batch_size} patches, not {batch_size} as asked for")

@@ -147,6 +147,11 @@ class Run:
         trace["noise_std"] = scaling.inverse_std(trace["noise_std"])
         return trace
 
+    def _as_given(self, flat: np.ndarray) -> np.ndarray:
+        """In the shape of the input, with as many channels."""
+        array, copies = flat.reshape(self.settings.array_shape), self.settings.copies
+        return np.repeat(array[..., None], copies, axis=-1) if copies else array
+
     def _read_off(self, chain: AnyChain, scaling: Scaling, n_items: int, seconds: float) -> Restoration:
         settings, now, trace = self.settings, chain.now, self._trace(chain, scaling)
         terms: dict[str, Any] = {}
@@ -154,8 +159,8 @@ class Run:
             weights, factors = chain.model.sorted_terms(now.state)
             terms = {"weights": scaling.inverse_std(weights), "factors": factors, "offset": scaling.offset}
         return Restoration(
-            mean=scaling.inverse(now.moments.mean()).reshape(settings.array_shape),
-            std=scaling.inverse_std(np.sqrt(now.moments.variance())).reshape(settings.array_shape),
+            mean=self._as_given(scaling.inverse(now.moments.mean())),
+            std=self._as_given(scaling.inverse_std(np.sqrt(now.moments.variance()))),
             noise_std=float(trace["noise_std"][-now.moments.draws * chain.rows_per_sweep :].mean()),
             dictionary=chain.model.atoms(now.state),
             ranks=chain.model.ranks(now.state, RANK_TOLERANCE),

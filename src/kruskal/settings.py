@@ -27,7 +27,7 @@ from kruskal.patches import Grid
 
 MODELS = ("kfa", "bpfa", "mgp-cp")
 CODES = ("collapsed", "uncollapsed")
-CHANNELS = ("keep", "cut")
+CHANNELS = ("keep", "cut", "apart")
 NAMES = ("default", "paper")
 _MOST_REGIONS = 4_096
 
@@ -38,7 +38,8 @@ class Settings:
 
     ``known_atoms`` is "fixed" or "adapted" for a run that starts from a dictionary, else None.
     Of a run that learns online ``sweeps`` and ``burn_in`` are epochs: visits to all ``batches``.
-    ``most_noise`` bounds the noise, in the units of the data; None is no bound.
+    ``most_noise`` bounds the noise, in the units of the data; None is no bound. ``copies`` is the number of
+    channels of an input in which all are the same; one of them, of shape ``array_shape``, is restored.
     """
 
     setting: str
@@ -66,6 +67,7 @@ class Settings:
     batches: int = 1
     passes: int = 1
     most_noise: float | None = None
+    copies: int = 0
 
     @property
     def grid(self) -> Grid:

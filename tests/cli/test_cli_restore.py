@@ -75,10 +75,12 @@ def test_observed_entries_are_kept(cli, damaged, tmp_path):
     assert told["psnr_observed"] != plain["psnr_observed"]
 
 
-def test_denoising_keeps_nothing(cli, picture):
-    answer = cli("denoise", "picture.png", "-o", "out.png", "--keep-observed", *SMALL)
-    assert answer.status == 2
-    assert "--keep-observed" in answer.err and "inpaint" in answer.err
+@pytest.mark.parametrize(
+    "command, said", [("denoise", "it is for inpaint"), ("inpaint", "nothing of picture.png is missing")]
+)
+def test_nothing_would_be_done(refused, picture, command, said):
+    sentence = refused(command, "picture.png", "-o", "out.png", "--keep-observed", *SMALL)
+    assert "--keep-observed" in sentence and said in sentence
 
 
 def test_json_is_one_object_with_all_keys(cli, damaged, picture, tmp_path):

@@ -258,16 +258,20 @@ def test_bad_data(X, y, message):
         kruskal.DGDN(**SIZES).fit(X, y)
 
 
-def test_a_fit_that_fails_leaves_the_former_one(data):
+def test_a_fit_that_fails_leaves_the_former_one(data, monkeypatch):
     X, y, X_test, _ = data
     model = kruskal.DGDN(**SIZES, epochs=1, least_steps=0).fit(X, y)
     wanted = model.predict_proba(X_test)
     with pytest.raises(InputError, match="X is constant"):
         model.fit(np.zeros((4, 12, 12)), ["a", "b", "c", "d"])
     np.testing.assert_array_equal(model.predict_proba(X_test), wanted)
-    model.set_params(svm="em", svm_options={"D": 1})
-    with pytest.raises(InputError, match="D is no parameter"):
-        model.fit(X[:, :11, :11], np.where(y, "a", "b"))
+
+    def fail(self, X, y):
+        raise InputError("it cannot be fitted")
+
+    monkeypatch.setattr(kruskal.BayesianSVM, "fit", fail)
+    with pytest.raises(InputError, match="it cannot be fitted"):
+        model.set_params(svm="em").fit(X[:, :11, :11], np.where(y, "a", "b"))
     np.testing.assert_array_equal(model.predict_proba(X_test), wanted)
 
 
@@ -288,8 +292,9 @@ def test_bad_use(data, generative):
         generative.sample(seed="a")
     with pytest.raises(InputError, match=r"y has shape \(1,\), expected one label for each item"):
         generative.score(X_test, [0])
-    with pytest.raises(InputError, match="D is no parameter of BayesianSVM"):
-        kruskal.DGDN(**SIZES, epochs=1, least_steps=0, svm="em", svm_options={"D": 1}).fit(X, y)
+    for wrong, words in (({"D": 1}, "D is no parameter of BayesianSVM"), ({"C": -1.0}, "C must be")):
+        with pytest.raises(InputError, match=words):  # before hours of training
+            kruskal.DGDN(**SIZES, least_steps=10**9, svm="em", svm_options=wrong).fit(X, y)
     for shape in (3, (12,), (-12, -12), (12.5, 12), "ab"):
         with pytest.raises(InputError, match=r"image_shape must be \(rows, columns\) or"):
             kruskal.DGDN(**SIZES, image_shape=shape).fit(X.reshape(len(X), -1), y)

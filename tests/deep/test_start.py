@@ -85,6 +85,15 @@ def test_decisions_see_several_layers_and_copies(layers):
     assert shifted.transform(X) != pytest.approx(upper.transform(X), abs=1e-3)
 
 
+def test_decisions_see_what_they_were_fitted_on(layers):
+    """Whatever the parameters are set to for the next fit."""
+    X, y = bars(40)
+    model = kruskal.KruskalDGDN(**OPTIONS, start=layers, epochs=0, rank=1, places=2, decide_on=[1]).fit(X, y)
+    decisions = model.decision_function(X)
+    for later in ({"decide_on": [5]}, {"decide_on": None}, {"places": 3}, {"shift": 1}):
+        np.testing.assert_array_equal(model.set_params(**later).decision_function(X), decisions)
+
+
 @pytest.mark.parametrize(
     "options, said",
     [

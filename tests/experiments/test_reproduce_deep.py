@@ -36,6 +36,7 @@ def test_quick_cells_are_among_the_others(name, number):
     everything = {cell.key: cell for cell in experiment.cells(False, None)}
     quick = experiment.cells(True, None)
     assert len(everything) == number and len(quick) == 2
+    assert {cell.key[-1] for cell in experiment.cells(True, 2)} == {"1", "2"}
     assert all(everything[cell.key] == cell for cell in quick)
     assert all(json.loads(json.dumps(cell.options)) == cell.options for cell in quick)
 

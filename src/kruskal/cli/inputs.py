@@ -50,8 +50,11 @@ def read_inputs(job: Job) -> Inputs:
             mask = read(job.mask, key=job.mask_key).values
     with named_by_options(job.input):
         observed = observed_entries(
-            loaded.values, mask, mask_is=job.mask_is, declared=loaded.observed, name=str(job.input)
-        )
+            loaded.values, mask, mask_is=job.mask_is, declared=loaded.observed, name=str(job.input),
+            mask_name="--mask",
+        )  # fmt: skip
+    if job.keep_observed and observed.all():
+        raise InputError(f"nothing of {job.input} is missing: --keep-observed would leave all as it is.")
     reference = None
     if job.reference is not None:
         with named_by_options(job.reference, "--reference-key"):

@@ -71,7 +71,7 @@ Block = Annotated[
 ChannelsWord = Annotated[
     options.Channels | None,
     typer.Option(
-        help="Keep a short last axis (colour) whole in every patch, or cut it.",
+        help="Keep a short last axis (colour) whole in every patch, cut it like others, or take it apart.",
         show_default=FROM_ARRAY,
         rich_help_panel=MODEL,
     ),

@@ -62,10 +62,11 @@ class Surrogate(StrEnum):
 
 
 class Channels(StrEnum):
-    """What happens to a short last axis: a patch holds all of it, or it is cut like any other."""
+    """What a patch holds of a short last axis: all of it, a part as of any other, or one entry."""
 
     keep = "keep"
     cut = "cut"
+    apart = "apart"
 
 
 class MaskIs(StrEnum):

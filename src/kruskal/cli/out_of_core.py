@@ -13,7 +13,7 @@ from kruskal import __version__
 from kruskal.cli.checks import check_outputs
 from kruskal.cli.errors import named_by_options
 from kruskal.cli.job import Job
-from kruskal.cli.options import shape_text
+from kruskal.cli.options import counted, shape_text
 from kruskal.cli.summary import json_ready, rank_histogram
 from kruskal.data.atomic import full_suffix
 from kruskal.data.lazy import LAZY_SUFFIXES, open_lazy
@@ -123,9 +123,10 @@ def _summarise(found: LargeRestoration) -> dict[str, Any]:
 
 
 def _as_text(summary: dict[str, Any]) -> str:
-    blocks = f"{summary['n_blocks']} blocks of {shape_text(summary['block_shape'])}"
+    blocks = f"{counted(summary['n_blocks'], 'block')} of {shape_text(summary['block_shape'])}"
     return (
-        f"{summary['model']}: {summary['epochs']} epochs over {blocks} with {summary['n_items']} patches of "
-        f"{shape_text(summary['patch_shape'])} in {duration(summary['seconds'])}\n"
+        f"{summary['model']}: {counted(summary['epochs'], 'epoch')} over {blocks} with "
+        f"{counted(summary['n_items'], 'patch', 'patches')} of {shape_text(summary['patch_shape'])} "
+        f"in {duration(summary['seconds'])}\n"
         f"noise {summary['noise_std']:.4g}, {summary['n_atoms_used']} of {summary['n_atoms']} atoms used"
     )

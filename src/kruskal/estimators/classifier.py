@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.data import refuse_huge, refuse_infinite
-from kruskal.errors import InputError
+from kruskal.errors import InputError, shown
 from kruskal.estimators.scikit import ScikitEstimator, numbers, refuse_masked
 
 
@@ -32,14 +32,22 @@ class Classifier(ScikitEstimator, ABC):
     def predict(self, X: Any) -> np.ndarray:
         """The class of every item."""
 
-    def score(self, X: Any, y: Any) -> float:
-        """The share of items whose class is predicted rightly."""
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of items whose class is predicted rightly, or of their weights."""
         predicted, labels = self.predict(X), label_array(y)
         if labels.shape != predicted.shape:
             raise InputError(
                 f"y has shape {labels.shape}, expected one label for each item, {predicted.shape}"
             )
-        return float(np.mean(predicted == labels))
+        if sample_weight is None:
+            return float(np.mean(predicted == labels))
+        weight = numbers(sample_weight)
+        if weight.shape != labels.shape or not (weight >= 0.0).all() or not 0.0 < weight.sum() < np.inf:
+            raise InputError(
+                f"sample_weight must be {len(labels)} numbers of at least 0, not all 0, "
+                f"not {shown(sample_weight)}"
+            )
+        return float(np.average(predicted == labels, weights=weight))
 
 
 def check_features(estimator: Any, X: Any, *, fitting: bool) -> np.ndarray:

@@ -9,7 +9,8 @@ from kruskal.engines.deep_features import layer_weights, top_weights
 from kruskal.errors import InputError
 from kruskal.estimators.classifier import Classifier
 from kruskal.estimators.deep_fit import Fitted
-from kruskal.estimators.deep_settings import Images
+from kruskal.estimators.deep_seen import Seen, seen_by
+from kruskal.estimators.deep_settings import Images, support_vector_machine
 from kruskal.estimators.svm import BayesianSVM
 from kruskal.models.temperature import fit_scale, probabilities
 
@@ -32,6 +33,7 @@ class Decisions(Classifier):
     temperature_: float
     svm_: BayesianSVM
     _fitted: Fitted
+    _seen: Seen | None = None  # what the parameters were when it was fitted; nor is this
 
     @abstractmethod
     def _check(self, X: Any) -> Images:
@@ -81,8 +83,7 @@ class Decisions(Classifier):
         """
         if self.svm != "trained":
             known = np.flatnonzero(labels >= 0)
-            options: dict[str, Any] = {"method": self.svm, "seed": self.seed, "threads": self.threads}
-            machine = BayesianSVM().set_params(**(options | (self.svm_options or {})))
+            machine = support_vector_machine(self.get_params(deep=False))
             self.svm_ = machine.fit(self._features(images.values[known]), self.classes_[labels[known]])
             return
         known = labels[some] >= 0
@@ -92,12 +93,13 @@ class Decisions(Classifier):
         self.temperature_ = fit_scale(self._decide(shown), true)
 
     def _features(self, values: np.ndarray) -> np.ndarray:
-        if self.decide_on is None:
+        seen = self._seen or seen_by(self.decide_on, self.places, self.shift)
+        if not seen.layers:
             return self._top_weights(values)
         fitted = self._fitted
         return layer_weights(
-            fitted.model, fitted.dense, values, [int(layer) for layer in self.decide_on], int(self.places),
-            int(self.shift), int(self.chains), int(self.seed), self.threads,
+            fitted.model, fitted.dense, values, seen.layers, seen.places, seen.shift,
+            int(self.chains), int(self.seed), self.threads,
         )  # fmt: skip
 
     def _top_weights(self, values: np.ndarray) -> np.ndarray:

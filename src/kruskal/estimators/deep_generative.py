@@ -15,7 +15,7 @@ from kruskal.engines.threads import check_threads
 from kruskal.estimators.deep_decisions import Decisions
 from kruskal.estimators.deep_fit import fit_deep
 from kruskal.estimators.deep_pictures import Pictures
-from kruskal.estimators.deep_seen import refuse_unseen
+from kruskal.estimators.deep_seen import refuse_unseen, seen_by
 from kruskal.estimators.deep_settings import (
     Images,
     build_model,
@@ -50,7 +50,8 @@ class DGDN(Pictures, Decisions):
         that see the label (two layers; for comparison)
     generative : kappa, the weight of the squared residual; with 0 the model classifies only
     hinge : nu = 2C, the weight of the hinge loss
-    cells : ``largest``, or ``drawn`` with sharpness tau (6.15), in training and at test time
+    cells : ``largest``, or ``drawn`` with sharpness tau (6.15), in training and at test time; the draw of an
+        image depends on its place in X
     sharpness : tau
     epochs, least_steps, batch_size : passes over the images, as many more as needed for so many steps
     learning_rate : eta; None: 0.01 for Kruskal, 0.005 for Gaussian atoms
@@ -185,6 +186,7 @@ class DGDN(Pictures, Decisions):
         fitted = fit_deep(options, images, labels, len(classes), other, threads, given)
         with unchanged_on_failure(self):
             self.classes_, self._fitted = classes, fitted
+            self._seen = seen_by(self.decide_on, self.places, self.shift)
             self._given = images._replace(values=images.values[:0])
             self._keep(images, labels, other)
         return self

@@ -1,8 +1,23 @@
 """What the decisions of a deep model see besides its top weights: options, checked."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from kruskal.errors import InputError, shown, whole_number
+
+
+class Seen(NamedTuple):
+    """Layers whose weights decisions see, none for the top weights; in how many places along a side; how far
+    copies are shifted."""
+
+    layers: list[int]
+    places: int
+    shift: int
+
+
+def seen_by(decide_on: Sequence[int] | None, places: int, shift: int) -> Seen:
+    """The parameters, checked before, as plain numbers."""
+    return Seen([int(layer) for layer in decide_on or ()], int(places), int(shift))
 
 
 def check_seen(options: dict[str, Any]) -> None:

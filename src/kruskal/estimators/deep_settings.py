@@ -27,6 +27,7 @@ from kruskal.estimators.deep_seen import check_seen
 from kruskal.estimators.image_batches import pair_of_sizes
 from kruskal.estimators.items import check_below_one
 from kruskal.estimators.scikit import refuse_masked
+from kruskal.estimators.svm import BayesianSVM
 from kruskal.gibbs.local import MOST_ATOMS
 from kruskal.models.dgdn import DeepModel
 from kruskal.tensor import refuse_impossible_rank
@@ -223,6 +224,8 @@ def check_options(options: dict[str, Any]) -> None:
     check_seen(options)
     if not isinstance(options["svm_options"], dict | None):
         raise InputError(f"svm_options must be a dictionary or None, not {shown(options['svm_options'])}")
+    if options["svm"] != "trained":
+        support_vector_machine(options).check_parameters()
     check_seed(options["seed"])
     check_progress(options["progress"])
     positive_number("checkpoint_seconds", options["checkpoint_seconds"])
@@ -230,6 +233,12 @@ def check_options(options: dict[str, Any]) -> None:
         raise InputError(
             f"checkpoint must be the path of a folder or None, not {shown(options['checkpoint'])}"
         )
+
+
+def support_vector_machine(options: dict[str, Any]) -> BayesianSVM:
+    """The one that is fitted after the training, with the user's ``svm_options``."""
+    own = {"method": options["svm"], "seed": options["seed"], "threads": options["threads"]}
+    return BayesianSVM().set_params(**(own | (options["svm_options"] or {})))
 
 
 def _network(options: dict[str, Any], shape: tuple[int, int, int], n_classes: int) -> Network:

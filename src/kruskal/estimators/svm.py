@@ -110,12 +110,18 @@ class BayesianSVM(Classifier):
         self.seed = seed
         self.threads = threads
 
-    def fit(self, X: Any, y: Any) -> "BayesianSVM":
-        """Fit to features X (N, d) and labels y (N,), numbers or strings."""
-        model, plan = self._model(), self._plan()
-        folds = whole_number("calibration_folds", self.calibration_folds, 0)
+    def check_parameters(self) -> None:
+        """Complain about parameters that no data would fit."""
+        self._model()
+        self._plan()
+        whole_number("calibration_folds", self.calibration_folds, 0)
         check_seed(self.seed)
         check_threads(self.threads)
+
+    def fit(self, X: Any, y: Any) -> "BayesianSVM":
+        """Fit to features X (N, d) and labels y (N,), numbers or strings."""
+        self.check_parameters()
+        model, plan, folds = self._model(), self._plan(), self.calibration_folds
         with unchanged_on_failure(self):
             X = check_features(self, X, fitting=True)
             self.classes_, labels = check_labels(y, len(X))

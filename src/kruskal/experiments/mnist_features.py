@@ -38,7 +38,7 @@ def feature_cells(quick: bool, seeds: int | None) -> list[Cell]:
         for features in FEATURES
         for model in MODELS
         for size in SIZES
-        for seed in range(1, (1 if size == max(SIZES) or quick else seeds or DRAWS) + 1)
+        for seed in range(1, (1 if size == max(SIZES) else seeds or (1 if quick else DRAWS)) + 1)
         if not quick or (model, features, size) == ("ckfa", "bottom-up", 1000)
     ]
 

@@ -28,7 +28,9 @@ _HEADLINES = (
     ("rmse", "RMSE {:.5f}"),
     ("error", "error {:.2f} %"),
     ("error_both", "error {:.2f} %"),
+    ("accuracy", "accuracy {:.2f} %"),
     ("accuracy_3", "accuracy {:.2f} %"),
+    ("residual", "residual {:.4f}"),
 )
 
 

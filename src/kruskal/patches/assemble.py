@@ -107,7 +107,7 @@ class RunningMoments:
         return self.with_draw([Slab(0, draw.weight, draw.total, draw.square)])
 
     def mean(self) -> np.ndarray:
-        """(size,) the estimate: average over draws and items, weighted by precision; 0 where no item is."""
+        """(size,) the estimate: weighted average over draws and items; 0 where no item is."""
         return _ratio(self.total, self.weight)
 
     def draw_variance(self) -> np.ndarray:
