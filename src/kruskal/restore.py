@@ -140,7 +140,8 @@ def inpaint(
     scale = Scaling.fit(values, mask).scale
     copies = 0
     free_patch = channels is None and patch_shape is None and stride is None and dictionary is None
-    if free_patch and model != "mgp-cp" and all_channels_alike(values, mask):
+    whole = isinstance(model, str) and model == "mgp-cp"
+    if free_patch and not whole and all_channels_alike(values, mask):
         copies, values, mask = values.shape[-1], values[..., 0].copy(), mask[..., 0].copy()
     look = Look.at(values, mask, scale)
     if (

@@ -43,7 +43,7 @@ def test_out_of_core(cli, stored, tmp_path):
 
 def test_large_arrays_go_block_by_block_by_themselves(cli, stored, monkeypatch):
     monkeypatch.setattr(out_of_core, "LARGE", 500)
-    assert "blocks of" in cli(*RUN, "--mask", "mask.npy").out
+    assert "1 block of 30x30" in cli(*RUN, "--mask", "mask.npy").out
     # unless an option needs all of the array
     words = ("--mask", "mask.npy", "--save", "all.npz", "--online")
     assert "blocks of" not in cli(*RUN, *words).out
