@@ -46,7 +46,7 @@ def test_large_arrays_go_block_by_block_by_themselves(cli, stored, monkeypatch):
     assert "1 block of 30x30" in cli(*RUN, "--mask", "mask.npy").out
     # unless an option needs all of the array
     words = ("--mask", "mask.npy", "--save", "all.npz", "--online")
-    assert "blocks of" not in cli(*RUN, *words).out
+    assert "block of" not in cli(*RUN, *words).out
 
 
 @pytest.mark.parametrize(
