@@ -16,13 +16,13 @@ from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.progress import Progress, Silent, check_progress
 from kruskal.engines.threads import check_threads
-from kruskal.errors import InputError, flag, number_or_nan, path_of, shown
+from kruskal.errors import InputError, flag, number_or_nan, one_of, path_of, shown
 from kruskal.online import check_memory
 from kruskal.option_checks import refuse_for_mgp_cp
 from kruskal.restoration import Restoration
 from kruskal.reuse import open_dictionary, settle
 from kruskal.running import Run
-from kruskal.settings import Settings, resolve
+from kruskal.settings import MODELS, Settings, resolve
 
 
 def inpaint(
@@ -140,8 +140,7 @@ def inpaint(
     scale = Scaling.fit(values, mask).scale
     copies = 0
     free_patch = channels is None and patch_shape is None and stride is None and dictionary is None
-    whole = isinstance(model, str) and model == "mgp-cp"
-    if free_patch and not whole and all_channels_alike(values, mask):
+    if one_of("model", model, MODELS) != "mgp-cp" and free_patch and all_channels_alike(values, mask):
         copies, values, mask = values.shape[-1], values[..., 0].copy(), mask[..., 0].copy()
     look = Look.at(values, mask, scale)
     if (
