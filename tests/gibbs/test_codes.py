@@ -9,7 +9,7 @@ from scipy.stats import chi2, kstest, norm, poisson
 
 from kruskal.gibbs.codes import code_model, draw_codes
 from kruskal.gibbs.local import Codes, split
-from kruskal.gibbs.pairs import fill_logits
+from kruskal.gibbs.pairs import SLACK, fill_logits, lower_logit, surely_on
 from kruskal.gibbs.slabs import draw_slabs
 from kruskal.gibbs.statistics import sum_in_order
 from tests.gibbs import reference as ref
@@ -203,6 +203,39 @@ def test_logits_of_all_first_bits():
         exact = logit((np.arange(1, (1 << 16) - 1) + end) / 2.0**16)
         assert (np.abs(logits[1:-1] - exact) < doubts[1:-1] - 2e-3).all()
     assert np.median(doubts) < 4e-3
+
+
+@pytest.mark.parametrize("base", [-12.0, -100.0])
+def test_no_pair_is_surely_on_that_might_be_off(base):
+    """At the upper end of every cell, where logit u is the largest; and most pairs well above are."""
+    bits = np.arange(1 << 16).astype(np.uint16)
+    highest = logit((np.arange(1 << 16) + 1.0) / 2.0**16)
+    level = np.float32(-(2.0 * base + SLACK) * 0.5)  # log odds = base + square
+    for above, sure in ((0.0, 0.0), (0.1, 0.24)):
+        square = np.minimum(highest - base + above, 1e3)
+        on = [
+            surely_on(np.float32(q), b, lower_logit(b) + level, np.float32(1.0), level)
+            for q, b in zip(square, bits)
+        ]
+        assert np.mean(on) >= sure
+        if above == 0.0:
+            assert not np.any(on)
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
+@pytest.mark.parametrize("collapsed", [True, False], ids=["collapsed", "uncollapsed"])
+def test_codes_do_not_depend_on_sums_of_squares(masked, collapsed):
+    """Without them the same codes are drawn and counted, and nobody can take the sums for real."""
+    world = code_world(33, (5, 3), 14, "mixed", masked, n_regions=3)
+    draws, codes = [], []
+    for with_squares in (True, False):
+        (shard,) = make_shards(world)
+        draws.append(draw_codes(shard, model_of(world), 5, 1, collapsed, with_squares))
+        codes.append(dense_codes(shard.codes, 33))
+    np.testing.assert_array_equal(*codes)
+    np.testing.assert_array_equal(draws[0].counts, draws[1].counts)
+    assert np.isfinite(draws[0].squares).all() and draws[0].residual_squares > 0.0
+    assert np.isnan(draws[1].squares).all() and np.isnan(draws[1].residual_squares)
 
 
 # ------------------------------------------------------------------------------------ in distribution

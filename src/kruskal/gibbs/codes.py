@@ -27,7 +27,7 @@ from kruskal.gibbs.codes_complete import sweep_complete
 from kruskal.gibbs.codes_masked import sweep_masked
 from kruskal.gibbs.codes_uncollapsed import sweep_uncollapsed
 from kruskal.gibbs.lanes import aligned_zeros
-from kruskal.gibbs.local import Codes, Shard, count_codes, sum_squares
+from kruskal.gibbs.local import Codes, Shard, sum_squares
 from kruskal.gibbs.pairs import padded
 from kruskal.random import key_of
 
@@ -85,14 +85,20 @@ def atom_products(dictionary: np.ndarray, complete: bool) -> np.ndarray:
     return atoms @ atoms.T if complete else np.zeros((0, 0))
 
 
-def draw_codes(shard: Shard, model: CodeModel, seed: int, sweep: int, collapsed: bool = True) -> CodeDraw:
-    """Draw z and s of every item of a shard; replaces ``shard.codes`` and, if masked, ``shard.residual``."""
+def draw_codes(
+    shard: Shard, model: CodeModel, seed: int, sweep: int, collapsed: bool = True, with_squares: bool = True
+) -> CodeDraw:
+    """Draw z and s of every item of a shard; replaces ``shard.codes`` and, if masked, ``shard.residual``.
+
+    ``with_squares`` False: both sums of squares are NaN, for those who draw the slabs anew right after.
+    """
     key = key_of(seed)
     old = shard.codes
     capacity = len(old.atom) + len(old.atom) // 4 + 8 * shard.n_items + len(model.dictionary)
     items = shard.items
     while True:
         start = np.zeros(shard.n_items + 1, np.int64)
+        counts = np.zeros(model.log_odds.shape, np.int64)
         atom = np.empty(capacity, np.uint16)
         value = np.empty(capacity, items.flat.dtype)
         address = (*key, sweep, shard.first)
@@ -105,12 +111,14 @@ def draw_codes(shard: Shard, model: CodeModel, seed: int, sweep: int, collapsed:
         squares = draw(
             items.flat, items.origin, items.offset, items.region, shard.entry_start, shard.entry, *old,
             *model[:-1], address,  # the products are for the joint draw of the slabs
-            start, atom, value, shard.residual,
+            start, atom, value, counts, shard.residual, with_squares,
         )  # fmt: skip
         if squares >= 0.0:
             break
         capacity *= 2  # the buffer was too small; the same random numbers give the same codes again
-    filled = int(start[-1])
-    shard.codes = Codes(start, atom[:filled].copy(), value[:filled].copy())
-    counts = count_codes(shard.codes, items.region, *model.log_odds.shape)
+    for buffer in (atom, value):
+        buffer.resize(start[-1], refcheck=False)  # in place: nobody else knows of it
+    shard.codes = Codes(start, atom, value)
+    if not with_squares:
+        return CodeDraw(counts, np.full(len(model.dictionary), np.nan), np.nan)
     return CodeDraw(counts, sum_squares(shard.codes, len(model.dictionary)), squares)

@@ -19,12 +19,12 @@ from kruskal.gibbs.pairs import (
     SLABS,
     SLABS_AHEAD,
     SLACK,
-    STEP,
     WORDS_AHEAD,
     fill_logits,
     is_on,
     lower_logit,
     slab_normal,
+    surely_on,
 )
 from kruskal.gibbs.systems import padded_rows
 from kruskal.gibbs.vectors import LANES, apart, rarely
@@ -33,7 +33,6 @@ from kruskal.random.normal import fill_normals
 from kruskal.random.philox import fill_words
 
 _CHUNK = 256  # items per matrix product: residuals and correlations stay in the second-level cache
-_CANCELLED = 0.1  # a sum of squares that fell below this share is computed anew: rounding would show
 _ONE = np.uint64(1)
 _HIGH = np.uint64(1 << 63)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -43,9 +42,12 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 def sweep_complete(
     flat, origin, offset, region, entry_start, entry, code_start, code_atom, code_value,
     dictionary, columns, gram, log_odds, gamma_s, gamma_eps, address,
-    new_start, new_atom, new_value, residual,
+    new_start, new_atom, new_value, counts, residual, with_squares,
 ):  # fmt: skip
-    """Draw the codes of a shard; returns the sum of squared residuals, or -1 when the buffer is too small."""
+    """Draw the codes of a shard and count them by region and atom; returns -1 when the buffer is too small.
+
+    Otherwise the sum of squared residuals, or 0 without ``with_squares``.
+    """
     n_items, (n_atoms, n_entries), n_padded = origin.shape[0], dictionary.shape, columns.shape[1]
     key_0, key_1, sweep, first_item = address
     number = flat.dtype.type
@@ -79,10 +81,7 @@ def sweep_complete(
     plain = aligned_zeros(_CHUNK, n_entries, flat) if rows.shape[1] != n_entries else rests
     correlations = aligned_zeros(_CHUNK, n_padded, flat)
     used_bits = np.ones(n_padded, np.uint16)
-    used_slope = np.zeros(n_padded, np.float32)
-    used_level = np.zeros(n_padded, np.float32)
     logits = np.empty(n_padded, np.float32)
-    used_bar = np.empty(n_padded, flat.dtype)
     doubt = np.empty(n_padded, np.float32)
     in_use = np.zeros(n_padded // LANES, np.uint64)
     minus = np.empty(n_atoms, flat.dtype)  # what is to be added to correlations: less the changes so far,
@@ -123,15 +122,8 @@ def sweep_complete(
                 last_block = block
                 in_use[block] = mask
                 used_bits[c] = bits[row, k]
-                used_slope[c] = slope[k]
-                used_level[c] = level[here, k]
             fill_logits(used_bits, n_used, logits, doubt)
-            for c in range((n_used + STEP - 1) // STEP * STEP):
-                used_bar[c] = used_slope[c] * logits[c] + used_level[c]
-                doubt[c] = doubt[c] * used_slope[c] + DIGITS * abs(used_level[c])
             first_filled = filled
-            squares_before = _row_squares(rests, m)
-            item_squares = squares_before
             n_changed = 0
             c = 0
             for first in range(0, n_padded, LANES):
@@ -142,7 +134,7 @@ def sweep_complete(
                 candidates = above(correlations, m, first, bar)
                 # A wrong guess of a branch costs the time until it is known to be wrong. So unused atoms are
                 # sought among the candidates before the last change (`early`), known well before those
-                # after it, and these only tell what that change added. All are decided by `is_on`.
+                # after it, and these only tell what that change added. All are decided exactly.
                 early = candidates
                 upcoming = np.uint64(first + lowest(used | _HIGH))
                 ahead = correlations[m, upcoming]
@@ -161,10 +153,15 @@ def sweep_complete(
                         candidates &= later
                         k = np.uint64(first + bit)
                         correlation = correlations[m, k]
-                        pair_log_odds = base[here, k] + quadratic[k] * (
-                            float(correlation) * float(correlation)
+                        on = surely_on(
+                            correlation * correlation, bits[row, k], bar[k], slope[k], level[here, k]
                         )
-                        if is_on(bits[row, k], pair_log_odds, k, item, address):
+                        if not on:
+                            pair_log_odds = base[here, k] + quadratic[k] * (
+                                float(correlation) * float(correlation)
+                            )
+                            on = is_on(bits[row, k], pair_log_odds, k, item, address)
+                        if on:
                             place = np.uint64(filled - first_filled)
                             if rarely(place >= np.uint64(SLABS_AHEAD)):
                                 deviate = number(slab_normal(place, item, address))
@@ -174,10 +171,10 @@ def sweep_complete(
                             new_atom[np.uint64(filled)] = k
                             new_value[np.uint64(filled)] = new
                             filled += 1
-                            item_squares += float(new) * (float(new * energy[k]) - 2.0 * float(correlation))
                             minus[np.uint64(n_changed)] = -new
                             changed[np.uint64(n_changed)] = k
                             n_changed += 1
+                            counts[here, k] += 1
                             early = candidates
                             candidates = add_row(correlations, m, first, -new, gram, k, bar) & later
                             ahead = correlations[m, upcoming]
@@ -190,10 +187,9 @@ def sweep_complete(
                     k = np.uint64(first + bit)
                     at = np.uint64(c)
                     old = code_value[np.uint64(begin) + at]
-                    correlation = ahead
-                    whole = correlation + energy[k] * old
-                    gap = whole * whole - used_bar[at]
-                    if rarely(not abs(gap) > doubt[at]):
+                    whole = ahead + energy[k] * old
+                    gap = whole * whole - number(slope[k] * logits[at] + level[here, k])
+                    if rarely(not abs(gap) > doubt[at] * slope[k] + DIGITS * abs(level[here, k])):
                         pair_log_odds = base[here, k] + quadratic[k] * (float(whole) * float(whole))
                         gap = yes if is_on(bits[row, k], pair_log_odds, k, item, address) else no
                     place = np.uint64(filled - first_filled)
@@ -206,10 +202,9 @@ def sweep_complete(
                     new_atom[np.uint64(filled)] = k
                     new_value[np.uint64(filled)] = new
                     filled += gap > 0
+                    counts[here, k] += gap > 0
                     c += 1
                     change = new - old
-                    # |h - change d|^2 = |h|^2 - 2 change d.h + change^2 |d|^2
-                    item_squares += float(change) * (float(change * energy[k]) - 2.0 * float(correlation))
                     upcoming = np.uint64(first + lowest(used | _HIGH))
                     ahead = correlations[m, upcoming] - change * gram[k, upcoming]
                     minus[np.uint64(n_changed)] = -change
@@ -219,10 +214,9 @@ def sweep_complete(
                     early = candidates & later
                     candidates = add_row(correlations, m, first, -change, gram, k, bar) & later
             new_start[n + 1] = filled
-            if item_squares < _CANCELLED * squares_before:
+            if with_squares:
                 _residual(flat, origin[n], offset, rows, new_atom, new_value, first_filled, filled, rests, m)
-                item_squares = _row_squares(rests, m)
-            squares += item_squares
+                squares += _row_squares(rests, m)
     return squares
 
 

@@ -36,9 +36,9 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 def sweep_masked(
     flat, origin, offset, region, entry_start, entry, code_start, code_atom, code_value,
     dictionary, columns, gram, log_odds, gamma_s, gamma_eps, address,
-    new_start, new_atom, new_value, residual,
+    new_start, new_atom, new_value, counts, residual, with_squares,
 ):  # fmt: skip
-    """Draw the codes of a shard; returns the sum of squared residuals, or -1 when the buffer is too small."""
+    """Draw the codes of a shard; returns as `kruskal.gibbs.codes_complete.sweep_complete`."""
     n_atoms, n_padded = dictionary.shape[0], columns.shape[1]
     key_0, key_1, sweep, first_item = address
     number = flat.dtype.type
@@ -110,13 +110,15 @@ def sweep_masked(
                     new = number(mean + deviate / math.sqrt(precision))
                     new_atom[filled] = k
                     new_value[filled] = new
+                    counts[here, k] += 1
                     filled += 1
                 if new != old:
                     subtract_at(residual, entry, begin, end, dictionary, k, new - old)
                     set_rows(correlation, first, residual, columns, entry, begin, end)
         new_start[n + 1] = filled
-        for j in range(begin, end):
-            squares += float(residual[j]) * float(residual[j])
+        if with_squares:
+            for j in range(begin, end):
+                squares += float(residual[j]) * float(residual[j])
     return squares
 
 

@@ -18,7 +18,7 @@ _PRIOR_SLABS = int(Stream.PRIOR_SLABS)
 def sweep_uncollapsed(
     flat, origin, offset, region, entry_start, entry, code_start, code_atom, code_value,
     dictionary, columns, gram, log_odds, gamma_s, gamma_eps, address,
-    new_start, new_atom, new_value, residual,
+    new_start, new_atom, new_value, counts, residual, with_squares,
 ):  # fmt: skip
     """One pair at a time: z given s (1.11), then s given z (1.12)."""
     key_0, key_1, sweep, first_item = address
@@ -62,11 +62,13 @@ def sweep_uncollapsed(
             if new != 0:
                 new_atom[filled] = k
                 new_value[filled] = new
+                counts[region[n], k] += 1
                 filled += 1
             if new != old:
                 subtract_at(rest, here, 0, len(here), dictionary, k, new - old)
             weight[k] = 0
         new_start[n + 1] = filled
-        for j in range(rest.shape[0]):
-            squares += float(rest[j]) * float(rest[j])
+        if with_squares:
+            for j in range(rest.shape[0]):
+                squares += float(rest[j]) * float(rest[j])
     return squares

@@ -43,6 +43,8 @@ SLABS_AHEAD = 32
 CODES = int(Stream.CODES)
 SLABS = int(Stream.SLABS)
 REFINED = int(Stream.REFINED)
+_WIDE = np.float32(0.085)  # most by which logit u exceeds its lower bound,
+_FEW, _MANY = np.uint16(2**6), np.uint16(2**14)  # if its first bits are from here to there
 _CELL = 2.0**-16  # width of the interval that the first bits of a uniform tell
 _LAST = np.uint16(0xFFFF)
 _LOG_2 = np.float32(math.log(2.0))
@@ -71,6 +73,16 @@ def lower_logit(bits):
 def lower_log(x):
     """A lower bound of log(x) for a float32 x >= 0 (-88 for 0) that is at most 0.06 too low."""
     return np.float32(np.float32(x).view(np.int32)) * _BITS_TO_LOG - _LOG_OFFSET
+
+
+@kernel
+def surely_on(square, bits, bar, slope, level):
+    """Whether a squared correlation above its bar is so far above that z = 1 for sure: most are.
+
+    For 2^-10 <= u < 1/4 logit u is at most 0.082 above `lower_logit`: 0.060 for the logarithm, 0.016 for the
+    bits that are not known yet, 0.006 for u + u^2 / 2.
+    """
+    return (square > bar + _WIDE * slope + DIGITS * abs(level)) & ((bits >= _FEW) & (bits < _MANY))
 
 
 @kernel

@@ -133,8 +133,16 @@ class FactorModel(ABC):
         return with_slabs(drawn, self.draw_slabs(codes, engine, seed, number) if self.joint else None)
 
     def draw_codes(self, codes: CodeModel, engine: Engine, seed: int, number: int) -> list[CodeDraw]:
-        """The codes of every item, one atom after the other; what every shard reports."""
-        return engine.map(partial(draw_codes, model=codes, seed=seed, sweep=number, collapsed=self.collapsed))
+        """The codes of every item, one atom after the other; what every shard reports.
+
+        Sums of squares only if the values stay, see `draw_slabs`.
+        """
+        return engine.map(
+            partial(
+                draw_codes, model=codes, seed=seed, sweep=number, collapsed=self.collapsed,
+                with_squares=not self.joint,
+            )
+        )  # fmt: skip
 
     def expect(self, state: Global, engine: Engine) -> list[Slab]:
         """The expected items given which atoms they use, summed where they overlap."""
