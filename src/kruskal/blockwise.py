@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from kruskal.data.lazy import LazyArray, open_lazy, written_in_boxes
 from kruskal.defaults import Look, default_regions
 from kruskal.engines.chain import TRACED
 from kruskal.engines.progress import Progress
+from kruskal.engines.regions import in_regions
 from kruskal.engines.stream import Expected
 from kruskal.engines.tasks import blas_on_one_thread
 from kruskal.errors import InputError, one_of, shown
@@ -154,7 +156,8 @@ class BlockwiseRun:
     def _expected(self, ongoing: Ongoing, part: Part, number: int) -> Expected:
         values, seen = self.scene.read(part.box)
         regions = default_regions(part.n_items, self.look) if self.regions is None else self.regions
-        items = part.cut(self._scaled(values, seen), seen, regions)
+        patches = partial(part.cut, self._scaled(values, seen), seen)
+        items = in_regions(patches, regions, self.settings.grouping, self.settings.seed)
         return ongoing.expected(
             items, place=number, sweeps=self.sweeps, burn_in=self.burn_in, threads=self.threads
         )

@@ -299,3 +299,8 @@ def default_regions(n_items: int, look: Look) -> int:
     if look.only_represent:
         return 1
     return max(1, min(_REGIONS, n_items // _ITEMS_PER_REGION))
+
+
+def default_grouping(look: Look) -> str:
+    """Regions are of patches that look alike in complete noisy data, of neighbours in others."""
+    return "likeness" if look.noisy and look.share == 1.0 else "place"

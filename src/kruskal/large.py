@@ -79,6 +79,7 @@ def inpaint_large(
     usage_prior: tuple[float, float] | None = None,
     sparsity: float | None = None,
     regions: int | None = None,
+    grouping: str | None = None,
     block_shape: Sequence[int] | None = None,
     batch_size: int = BATCH_SIZE,
     epochs: int | None = None,
@@ -104,7 +105,7 @@ def inpaint_large(
     key, mask_key : which array of a zarr group is read;  mask_is : "observed" or "missing"
     model, patch_shape, stride, n_atoms, rank, start, alpha, codes, channels, usage_prior, sparsity : as for
         `kruskal.inpaint`; model "kfa" or "bpfa"
-    regions : the same within a block (default: up to 64)
+    regions, grouping : the same within a block (default: up to 64)
     block_shape : of the blocks (default: about a million entries, whole chunks); memory follows from it
     batch_size : patches that are learned from at a time: at most so many of a block, chosen at random, and
         of several blocks if they hold fewer
@@ -138,7 +139,7 @@ def inpaint_large(
     settings = resolve(
         shape, model=model, patch_shape=patch_shape, stride=stride, n_atoms=n_atoms, rank=rank, start=start,
         alpha=alpha, codes=codes, channels=channels, usage_prior=usage_prior, sparsity=sparsity, regions=1,
-        annealing=0, seed=seed, brief=True, look=look,
+        grouping=grouping, annealing=0, seed=seed, brief=True, look=look,
     )  # fmt: skip
     blocks = Blocks(settings.grid, block)
     size = whole_number("batch_size", batch_size, 1)

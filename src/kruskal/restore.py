@@ -45,6 +45,7 @@ def inpaint(
     usage_prior: tuple[float, float] | None = None,
     sparsity: float | None = None,
     regions: int | None = None,
+    grouping: str | None = None,
     dictionary: Dictionary | str | Path | None = None,
     adapt: bool = False,
     auto: bool | None = None,
@@ -71,7 +72,7 @@ def inpaint(
         plain average of overlapping patches
     model : "kfa" or "bpfa", dictionaries of patches, or "mgp-cp": one Kruskal tensor for the whole array or,
         with ``patch_shape``, for all patches stacked. It has no atoms and no sparse codes: n_atoms, codes,
-        channels, usage_prior, sparsity, regions and auto are refused
+        channels, usage_prior, sparsity, regions, grouping and auto are refused
     patch_shape : shape of the items (default: from the order and size of the array and the share observed;
         for "mgp-cp" the whole array)
     stride : distance of neighbouring patches, one number or one per axis (default: 1, more for large arrays)
@@ -91,8 +92,11 @@ def inpaint(
     sparsity : the same as b_pi per item, with a_pi = K (default: 0 for clean and nearly complete data, which
         is the paper's prior, 2 for clean data with much missing, 64 if in colour, 1/8 for noisy data,
         more when the noise is loud, 16 for noise on a smooth grey picture, 8 on one with little detail)
-    regions : the array is divided into at most this many regions (powers of two), each with a usage of its
-        own (default: up to 64); 1 is the paper's model
+    regions : the patches are divided into at most this many regions, each with a usage of its own (default:
+        up to 64); 1 is the paper's model
+    grouping : which patches make a region: those in a block of the array ("place"; so many blocks as the next
+        smaller power of two), or those that look alike wherever they are ("likeness": k-means of their
+        leading principal scores). Default: "likeness" for complete noisy data
     dictionary : start from these atoms, of `kruskal.learn` or the file of one; they settle patch, model,
         number of atoms and rank. They stay as they are, and only codes, usage and precisions are drawn
     adapt : learn the atoms of the dictionary further
@@ -155,7 +159,7 @@ def inpaint(
         "setting": setting, "model": model, "patch_shape": patch_shape, "stride": stride, "n_atoms": n_atoms,
         "rank": rank, "sweeps": sweeps, "burn_in": burn_in, "annealing": annealing, "start": start,
         "alpha": alpha, "codes": codes, "channels": channels, "usage_prior": usage_prior,
-        "sparsity": sparsity, "regions": regions, "until_converged": until_converged,
+        "sparsity": sparsity, "regions": regions, "grouping": grouping, "until_converged": until_converged,
         "time_budget": time_budget, "online": online, "batch_size": batch_size, "epochs": epochs,
         "passes": passes, "seed": seed, "look": look,
     }  # fmt: skip

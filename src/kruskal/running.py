@@ -19,6 +19,7 @@ from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.lock import undisturbed
 from kruskal.engines.online import AnyChain, OnlineChain
 from kruskal.engines.progress import COMPILING, Progress
+from kruskal.engines.regions import in_regions
 from kruskal.engines.stopping import Stopping
 from kruskal.engines.threads import StackEngine, ThreadEngine
 from kruskal.errors import InputError
@@ -57,7 +58,9 @@ class Run:
         began = time.perf_counter()
         settings = self.settings
         scaling = Scaling.fit(values, observed)
-        items = cut(scaling.forward(np.where(observed, values, 0)), observed, settings.grid, settings.regions)
+        scaled = scaling.forward(np.where(observed, values, 0))
+        patches = partial(cut, scaled, observed, settings.grid)
+        items = in_regions(patches, settings.regions, settings.grouping, settings.seed)
         with ExitStack() as stack:
             compilation = stack.enter_context(watch_compilation(partial(self.progress.note, COMPILING)))
             chain = self._begin(items, settings.build_model(scaling.scale), stack)

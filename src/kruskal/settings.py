@@ -28,6 +28,7 @@ from kruskal.patches import Grid
 MODELS = ("kfa", "bpfa", "mgp-cp")
 CODES = ("collapsed", "uncollapsed")
 CHANNELS = ("keep", "cut", "apart")
+GROUPINGS = ("place", "likeness")
 NAMES = ("default", "paper")
 _MOST_REGIONS = 4_096
 
@@ -40,6 +41,7 @@ class Settings:
     Of a run that learns online ``sweeps`` and ``burn_in`` are epochs: visits to all ``batches``.
     ``most_noise`` bounds the noise, in the units of the data; None is no bound. ``copies`` is the number of
     channels of an input in which all are the same; one of them, of shape ``array_shape``, is restored.
+    ``grouping`` says what the ``regions`` are: patches that lie near each other, or that look alike.
     """
 
     setting: str
@@ -68,6 +70,7 @@ class Settings:
     passes: int = 1
     most_noise: float | None = None
     copies: int = 0
+    grouping: str = "place"
 
     @property
     def grid(self) -> Grid:
@@ -134,6 +137,7 @@ def resolve(
     usage_prior: tuple[float, float] | None = None,
     sparsity: float | None = None,
     regions: int | None = None,
+    grouping: str | None = None,
     until_converged: bool = False,
     time_budget: float | None = None,
     online: str | bool | None = None,
@@ -160,10 +164,11 @@ def resolve(
     if model == "mgp-cp":
         refuse_for_mgp_cp(
             n_atoms=n_atoms, channels=channels, usage_prior=usage_prior, sparsity=sparsity, regions=regions,
-            codes=None if codes == "collapsed" else codes, stride=stride if patch_shape is None else None,
+            grouping=grouping, codes=None if codes == "collapsed" else codes,
+            stride=stride if patch_shape is None else None,
         )  # fmt: skip
         patch_shape = array_shape if patch_shape is None else patch_shape
-        n_atoms, usage_prior, regions = 1, (1.0, 1.0), 1
+        n_atoms, usage_prior, regions, grouping = 1, (1.0, 1.0), 1, "place"
     rank_given = not (isinstance(rank, str) and rank == "auto")
     alpha_given = not (isinstance(alpha, str) and alpha == "sample")
     if model == "bpfa" and (rank_given or alpha_given):
@@ -193,6 +198,8 @@ def resolve(
     n_annealing = check_annealing(annealing, usual_annealing, n_burn_in, batching.online is not None)
     if regions is None:
         regions = 1 if paper else defaults.default_regions(grid.n_items, look)
+    if grouping is None:
+        grouping = "place" if paper else defaults.default_grouping(look)
     brief = brief or batching.online is not None
     usual = 0.0 if paper else defaults.default_sparsity(array_shape, channels, look, brief)
     usage_prior, sparsity = settle_usage(usage_prior, sparsity, usual, n_atoms, grid.n_items)
@@ -225,6 +232,7 @@ def resolve(
         seed=check_seed(seed),
         known_atoms=known_atoms,
         annealing=n_annealing,
+        grouping=one_of("grouping", grouping, GROUPINGS),
         most_noise=None if model == "mgp-cp" or known_atoms == "fixed" else look.most_noise,
         **batching._asdict(),
     )

@@ -30,6 +30,7 @@ OPTION_OF = {
     "codes": "--codes",
     "dictionary": "--dictionary",
     "epochs": "--epochs",
+    "grouping": "--grouping",
     "keep": "--keep",
     "mask": "--mask",
     "mask_is": "--mask-is",

@@ -118,8 +118,16 @@ Regions = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Regions of the array with a usage of their own; 1 is the paper's model.",
+        help="Groups of patches with a usage of their own; 1 is the paper's model.",
         show_default="up to 64",
+        rich_help_panel=MODEL,
+    ),
+]
+GroupingWord = Annotated[
+    options.Grouping | None,
+    typer.Option(
+        help="Which patches make a region: neighbours, or those that look alike.",
+        show_default="likeness for complete noisy data",
         rich_help_panel=MODEL,
     ),
 ]

@@ -53,6 +53,13 @@ class Codes(StrEnum):
     uncollapsed = "uncollapsed"
 
 
+class Grouping(StrEnum):
+    """Which patches make a region."""
+
+    place = "place"
+    likeness = "likeness"
+
+
 class Surrogate(StrEnum):
     """What is remembered of the batches that are not at hand."""
 

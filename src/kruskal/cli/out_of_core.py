@@ -28,7 +28,7 @@ LARGE = 2**25
 """Entries above which an array is restored block by block, unless an option needs all of it."""
 _PASSED_ON = (
     *("model", "patch_shape", "stride", "n_atoms", "rank", "start", "alpha", "codes", "channels"),
-    *("usage_prior", "sparsity", "regions", "seed", "threads"),
+    *("usage_prior", "sparsity", "regions", "grouping", "seed", "threads"),
 )
 _IF_GIVEN = ("batch_size", "epochs", "sweeps", "burn_in")
 

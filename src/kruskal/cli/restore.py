@@ -60,6 +60,7 @@ def restore(
     usage_prior: model_options.UsagePrior = None,
     sparsity: model_options.Sparsity = None,
     regions: model_options.Regions = None,
+    grouping: model_options.GroupingWord = None,
     dictionary: Annotated[
         Path | None,
         typer.Option(
@@ -185,6 +186,7 @@ def restore(
         burn_in=burn_in, annealing=annealing, start=start, seed=seed, threads=threads,
     )  # fmt: skip
     settings |= {
+        "grouping": None if grouping is None else grouping.value,
         "adapt": adapt,
         "auto": auto,
         "until_converged": until_converged,

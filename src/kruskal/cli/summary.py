@@ -68,7 +68,10 @@ def summarise(
         "alpha": last_alpha(restoration),
         "share_observed": float(observed.mean()),
     }
-    shown = ("setting", "model", "patch_shape", "stride", "sparsity", "usage_prior", "regions", "seed")
+    shown = (
+        *("setting", "model", "patch_shape", "stride", "sparsity", "usage_prior", "regions", "grouping"),
+        "seed",
+    )
     found |= {name: settings.get(name) for name in shown}
     found["burn_in"] = found[length] - found["kept"]
     if "rank" in restoration.trace:

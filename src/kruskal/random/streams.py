@@ -24,6 +24,7 @@ class Stream(IntEnum):
     REFINED = 12
     PRIOR_SLABS = 13
     JOINT_SLABS = 14
+    LIKENESS = 15
     TERM_ROWS = 20
     TERM_WEIGHTS = 21
     TERM_PRECISION = 22
