@@ -157,7 +157,7 @@ class BlockwiseRun:
         values, seen = self.scene.read(part.box)
         regions = default_regions(part.n_items, self.look) if self.regions is None else self.regions
         patches = partial(part.cut, self._scaled(values, seen), seen)
-        items = in_regions(patches, regions, self.settings.grouping, self.settings.seed)
+        items = in_regions(patches, regions, self.settings.grouping, self.settings.seed, values.shape)
         return ongoing.expected(
             items, place=number, sweeps=self.sweeps, burn_in=self.burn_in, threads=self.threads
         )

@@ -302,5 +302,5 @@ def default_regions(n_items: int, look: Look) -> int:
 
 
 def default_grouping(look: Look) -> str:
-    """Regions are of patches that look alike in complete noisy data, of neighbours in others."""
-    return "likeness" if look.noisy and look.share == 1.0 else "place"
+    """Regions are of patches that look alike in noisy data, of neighbours in others."""
+    return "likeness" if look.noisy else "place"

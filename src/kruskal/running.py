@@ -60,7 +60,7 @@ class Run:
         scaling = Scaling.fit(values, observed)
         scaled = scaling.forward(np.where(observed, values, 0))
         patches = partial(cut, scaled, observed, settings.grid)
-        items = in_regions(patches, settings.regions, settings.grouping, settings.seed)
+        items = in_regions(patches, settings.regions, settings.grouping, settings.seed, settings.array_shape)
         with ExitStack() as stack:
             compilation = stack.enter_context(watch_compilation(partial(self.progress.note, COMPILING)))
             chain = self._begin(items, settings.build_model(scaling.scale), stack)

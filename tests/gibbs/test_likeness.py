@@ -5,9 +5,16 @@ import pytest
 
 import kruskal
 from kruskal.defaults import Look
-from kruskal.gibbs.likeness import group_alike, nearest_means
+from kruskal.gibbs import likeness
+from kruskal.gibbs.likeness import nearest_means
 from kruskal.patches import Grid, Items, cut
 from kruskal.settings import resolve
+
+
+def group_alike(items: Items, most: int, seed: int) -> Items:
+    """Of items that were given one by one, or lie in a square."""
+    side = int(np.sqrt(items.size))
+    return likeness.group_alike(items, most, seed, (side, side) if side**2 == items.size else (items.size,))
 
 
 def three_kinds(n_items: int, noise: float, missing: float = 0.0):
@@ -44,9 +51,7 @@ def test_regions_are_numbered_without_gaps():
         assert region.max() < most
 
 
-def test_not_more_regions_than_different_items():
-    items, _ = three_kinds(50, 0.0)
-    assert group_alike(items, 64, seed=1).n_regions == 3
+def test_items_that_do_not_differ_are_one_region():
     same = Items.from_matrix(np.full((10, 2, 2), 7.0))
     assert group_alike(same, 64, seed=1).n_regions == 1
     one = Items.from_matrix(np.ones((1, 5)))
@@ -91,6 +96,16 @@ def test_overlapping_patches():
     assert (region == region[0]).all() and region[0, 0] != region[0, -1]
 
 
+def test_of_similar_patches_neighbours_share_a_region():
+    picture = np.tile(np.random.default_rng(1).standard_normal((4, 4)), (2, 16))
+    grid = Grid((8, 64), (4, 4), (4, 4))
+    region = likeness.group_alike(cut(picture, None, grid), 2, 1, (8, 64)).region
+    assert len(np.unique(region)) == 1  # nothing differs, so neither do places count
+    picture += 0.3 * np.random.default_rng(2).standard_normal(picture.shape)
+    region = likeness.group_alike(cut(picture, None, grid), 2, 1, (8, 64)).region.reshape(2, 16)
+    assert abs(region[:, :8].mean() - region[:, 8:].mean()) > 0.4
+
+
 def noisy_picture():
     random = np.random.default_rng(4)
     truth = np.where(random.random((6, 6)) < 0.5, 40.0, 200.0).repeat(6, axis=0).repeat(6, axis=1)
@@ -127,11 +142,12 @@ def test_incomplete_data_may_be_grouped_too():
     assert np.isfinite(restored.mean).all()
 
 
-def test_complete_noisy_data_are_grouped_by_likeness():
-    assert resolve((64, 64), look=Look(1.0, 0.1)).grouping == "likeness"
+def test_noisy_data_are_grouped_by_likeness():
+    for share in (0.3, 1.0):
+        assert resolve((64, 64), look=Look(share, 0.1)).grouping == "likeness"
     for options in (
         {"look": Look(1.0, 0.01)},
-        {"look": Look(0.5, 0.1)},
+        {"look": Look(0.5, 0.01)},
         {"look": Look(1.0, 0.1), "setting": "paper"},
         {"look": Look(1.0, 0.1), "model": "mgp-cp"},
         {"look": Look(1.0, 0.1), "grouping": "place"},

@@ -127,7 +127,7 @@ GroupingWord = Annotated[
     options.Grouping | None,
     typer.Option(
         help="Which patches make a region: neighbours, or those that look alike.",
-        show_default="likeness for complete noisy data",
+        show_default="likeness for noisy data",
         rich_help_panel=MODEL,
     ),
 ]

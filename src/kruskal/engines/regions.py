@@ -7,12 +7,14 @@ from kruskal.gibbs.likeness import group_alike
 from kruskal.patches import Items
 
 
-def in_regions(items_of: Callable[[int], Items], most: int, grouping: str, seed: int) -> Items:
+def in_regions(
+    items_of: Callable[[int], Items], most: int, grouping: str, seed: int, array_shape: tuple[int, ...]
+) -> Items:
     """Items in at most ``most`` regions: neighbours by "place", or items that look alike by "likeness".
 
-    ``items_of`` cuts them in so many regions by place.
+    ``items_of`` cuts them out of an array of this shape, in so many regions by place.
     """
     if grouping == "place":
         return items_of(most)
     with blas_on_one_thread():  # or the groups would depend on the number of threads
-        return group_alike(items_of(1), most, seed)
+        return group_alike(items_of(1), most, seed, array_shape)
