@@ -96,14 +96,18 @@ def test_overlapping_patches():
     assert (region == region[0]).all() and region[0, 0] != region[0, -1]
 
 
-def test_of_similar_patches_neighbours_share_a_region():
-    picture = np.tile(np.random.default_rng(1).standard_normal((4, 4)), (2, 16))
-    grid = Grid((8, 64), (4, 4), (4, 4))
-    region = likeness.group_alike(cut(picture, None, grid), 2, 1, (8, 64)).region
-    assert len(np.unique(region)) == 1  # nothing differs, so neither do places count
-    picture += 0.3 * np.random.default_rng(2).standard_normal(picture.shape)
-    region = likeness.group_alike(cut(picture, None, grid), 2, 1, (8, 64)).region.reshape(2, 16)
-    assert abs(region[:, :8].mean() - region[:, 8:].mean()) > 0.4
+def test_places_count_a_fourth_of_what_the_looks_do():
+    """All axes along which items lie side by side alike, the others not at all."""
+    picture = np.random.default_rng(1).standard_normal((8, 90, 3))
+    items = cut(picture, None, Grid((8, 90, 3), (2, 3, 3), (1, 1, 1)))
+    everyone = np.arange(items.n_items)
+    features = likeness.Features.found(items, everyone, (8, 90, 3)).of(items, everyone)
+    variance = features.var(axis=0)
+    assert features.shape == (items.n_items, 16 + 3)
+    np.testing.assert_allclose(features.mean(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(variance[16:], variance[:16].sum() / 8.0 * np.array([1.0, 1.0, 0.0]))
+    equal = Items.from_matrix(np.ones((5, 2)))
+    assert not likeness.Features.found(equal, np.arange(5), (10,)).scale.any()
 
 
 def noisy_picture():
