@@ -105,7 +105,7 @@ def inpaint_large(
     key, mask_key : which array of a zarr group is read;  mask_is : "observed" or "missing"
     model, patch_shape, stride, n_atoms, rank, start, alpha, codes, channels, usage_prior, sparsity : as for
         `kruskal.inpaint`; model "kfa" or "bpfa"
-    regions, grouping : the same within a block (default: up to 64)
+    regions, grouping : the same within a block (defaults: up to 64; "likeness" for noisy data)
     block_shape : of the blocks (default: about a million entries, whole chunks); memory follows from it
     batch_size : patches that are learned from at a time: at most so many of a block, chosen at random, and
         of several blocks if they hold fewer

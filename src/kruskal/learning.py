@@ -113,7 +113,8 @@ def resolve_stack(n_items: int, shape: Sequence[int], look: Look, **options: Any
         raise InputError("model mgp-cp has no dictionary to learn, expected kfa or bpfa")
     shape = tuple(shape)
     look = look._replace(most_noise=None)
-    return resolve((n_items * shape[0], *shape[1:]), patch_shape=shape, stride=shape, look=look, **options)
+    size = (n_items * shape[0], *shape[1:])
+    return resolve(size, patch_shape=shape, stride=shape, look=look, grouping="place", **options)
 
 
 def describe(settings: Settings) -> dict[str, Any]:

@@ -96,7 +96,8 @@ def inpaint(
         up to 64); 1 is the paper's model
     grouping : which patches make a region: those in a block of the array ("place"; so many blocks as the next
         smaller power of two), or those that look alike ("likeness": k-means of their leading principal
-        scores and, counting less, their places). Default: "likeness" for noisy data
+        scores and, counting less, their places). Default: "likeness" for noisy data; it
+        says nothing where there is one region
     dictionary : start from these atoms, of `kruskal.learn` or the file of one; they settle patch, model,
         number of atoms and rank. They stay as they are, and only codes, usage and precisions are drawn
     adapt : learn the atoms of the dictionary further

@@ -1,4 +1,4 @@
-"""The regions of the items of a run: whose usage is one's own."""
+"""The regions of the items of a run: which items share a usage."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ def in_regions(
 
     ``items_of`` cuts them out of an array of this shape, in so many regions by place.
     """
-    if grouping == "place":
+    if grouping == "place" or most == 1:
         return items_of(most)
     with blas_on_one_thread():  # or the groups would depend on the number of threads
         return group_alike(items_of(1), most, seed, array_shape)

@@ -113,7 +113,7 @@ def draw_codes(
             *model[:-1], address,  # the products are for the joint draw of the slabs
             start, atom, value, counts, shard.residual, with_squares,
         )  # fmt: skip
-        if squares >= 0.0:
+        if not squares < 0.0:
             break
         capacity *= 2  # the buffer was too small; the same random numbers give the same codes again
     for buffer in (atom, value):

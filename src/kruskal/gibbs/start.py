@@ -52,6 +52,8 @@ def principal_atoms(items: Items, n_atoms: int) -> np.ndarray:
 def leading_eigenvectors(moment: np.ndarray, n_wanted: int) -> tuple[np.ndarray, np.ndarray]:
     """Largest eigenvalues, descending, and vectors (P, n) with a sign that does not depend on the solver."""
     n_entries = len(moment)
+    if not moment.any():  # any directions will do, and eigsh finds none
+        return np.zeros(n_wanted), np.eye(n_entries, n_wanted)
     if n_entries > _DENSE_LIMIT and n_wanted < n_entries // 2:
         from scipy.sparse.linalg import eigsh
 

@@ -23,7 +23,7 @@ class Items(NamedTuple):
     origin : (N,) int64
     offset : (P,) int64
     shape : shape (m_1, .., m_T) of one item, P = prod(shape)
-    region : (N,) uint16, the part of the array that an item lies in; regions are numbered from 0
+    region : (N,) uint16, which items share a usage: those of a part of the array, or that look alike; from 0
     """
 
     flat: np.ndarray
