@@ -226,6 +226,7 @@ def test_a_failed_checkpoint_does_not_cost_the_run(tmp_path, monkeypatch, error)
     assert any("no checkpoint could be written after sweep 4: no space left" in note for note in told.notes)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_during_the_last_checkpoint_comes_after_it(tmp_path, monkeypatch):
     save = checkpoint.save
 

@@ -125,6 +125,7 @@ def test_a_forked_process_holds_nothing(tmp_path):
         assert (tmp_path / "lock").exists()
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_signals_wait_until_the_state_is_saved():
     before = signal.getsignal(signal.SIGINT)
     with lock.undisturbed():
