@@ -19,7 +19,7 @@ from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.lock import undisturbed
 from kruskal.engines.online import AnyChain, OnlineChain
 from kruskal.engines.progress import COMPILING, Progress
-from kruskal.engines.regions import in_regions
+from kruskal.engines.regions import alike_in, in_regions
 from kruskal.engines.stopping import Stopping
 from kruskal.engines.threads import StackEngine, ThreadEngine
 from kruskal.errors import InputError
@@ -72,7 +72,7 @@ class Run:
                 self.progress.start(settings.sweeps * settings.batches, chain.done, "batch")
             stack.callback(self.progress.stop)
             if saved is None or not saved["ended"]:
-                self._sweep_to_the_end(chain, scaling, began, compilation)
+                self._sweep_to_the_end(chain, items, scaling, began, compilation)
             return self._read_off(chain, scaling, items.n_items, time.perf_counter() - began)
 
     def _begin(self, items: Items, model: Model, stack: ExitStack) -> AnyChain:
@@ -90,7 +90,7 @@ class Run:
         return Chain.begin(model, engine, items, start, settings.seed)
 
     def _sweep_to_the_end(
-        self, chain: AnyChain, scaling: Scaling, began: float, compilation: Compilation
+        self, chain: AnyChain, items: Items, scaling: Scaling, began: float, compilation: Compilation
     ) -> None:
         settings, saved_at = self.settings, time.monotonic()
         plan = Stopping(
@@ -110,6 +110,7 @@ class Run:
                             )
                         break
                     keep = plan.keeps(whole, seconds)
+                self._regroup(chain, items, keep)
                 chain.advance(keep, look=settings.until_converged)
                 self._tell(chain, scaling)
                 if time.monotonic() - saved_at >= self.checkpoint_seconds:
@@ -122,6 +123,16 @@ class Run:
             raise
         with undisturbed(afterwards=True):
             self._save(chain, ended=True)
+
+    def _regroup(self, chain: AnyChain, items: Items, keep: bool) -> None:
+        """Half-way through the burn-in tell which items look alike, if that is to be seen on the way."""
+        settings = self.settings
+        if not isinstance(chain, Chain) or chain.now.regrouped or keep or items.n_regions == 1:
+            return
+        if settings.regroups(items.complete) and chain.done >= settings.burn_in // 2:
+            chain.regroup(
+                partial(alike_in, items=items, seed=settings.seed, array_shape=settings.array_shape)
+            )
 
     def _tell(self, chain: AnyChain, scaling: Scaling) -> None:
         shown = {name: float(values[-1]) for name, values in self._trace(chain, scaling).items()}

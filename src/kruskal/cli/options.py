@@ -58,6 +58,7 @@ class Grouping(StrEnum):
 
     place = "place"
     likeness = "likeness"
+    restored = "restored"
 
 
 class Surrogate(StrEnum):

@@ -1,7 +1,7 @@
 """A chain under way: global state, kept draws and trace, advanced sweep by sweep."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from kruskal.gibbs.local import Codes
 from kruskal.models import Model, SweepReport
+from kruskal.models.base import FactorModel
 from kruskal.patches import Items, PartialDraw, RunningMoments
 
 TRACED = ("noise_std", "code_std", "active_per_item", "atoms_used", "alpha")
@@ -28,6 +29,8 @@ class Progressed(NamedTuple):
     shift : how far it had moved then since the look before, as a part of its std; infinite before two looks
     memory : what is remembered of batches (`kruskal.gibbs.surrogate.Memory`); nothing unless learning online
     keeping, partial : whether the draw of the present epoch is kept, and as much of it as there is
+    region : (N,) which items share a usage; nothing if they know it themselves, or have none
+    regrouped : whether they were grouped anew on the way
     """
 
     done: int
@@ -42,10 +45,18 @@ class Progressed(NamedTuple):
     memory: Any = ()
     keeping: bool = False
     partial: PartialDraw = PartialDraw.zero(0)
+    region: np.ndarray = np.zeros(0, np.uint16)
+    regrouped: bool = False
 
     @classmethod
     def beginning(
-        cls, state: Any, codes: Sequence[Codes], size: int, n_atoms: int, memory: Any = ()
+        cls,
+        state: Any,
+        codes: Sequence[Codes],
+        size: int,
+        n_atoms: int,
+        memory: Any = (),
+        region: np.ndarray | None = None,
     ) -> "Progressed":
         """No sweep made, for an array of ``size`` entries."""
         return cls(
@@ -59,6 +70,7 @@ class Progressed(NamedTuple):
             checked=np.zeros(0),
             shift=math.inf,
             memory=memory,
+            region=np.zeros(0, np.uint16) if region is None else region,
         )
 
 
@@ -75,9 +87,8 @@ class Chain:
     def begin(cls, model: Model, engine: Any, items: Items, start: str | Any, seed: int) -> "Chain":
         """A chain at its start: no sweep made. ``start`` is the name of a start, or a state."""
         state = model.start(start, items, seed) if isinstance(start, str) else start
-        return cls(
-            model, engine, seed, Progressed.beginning(state, engine.codes(), items.size, model.n_atoms)
-        )
+        now = Progressed.beginning(state, engine.codes(), items.size, model.n_atoms, region=engine.regions())
+        return cls(model, engine, seed, now)
 
     @property
     def done(self) -> int:
@@ -96,11 +107,33 @@ class Chain:
     def go_on_from(self, saved: Progressed) -> None:
         """Put another state, such as a saved one, in the place of the present one."""
         self.engine.put_codes(saved.codes)
+        self.engine.put_regions(saved.region)
         self.now = saved
 
     def trace(self) -> dict[str, np.ndarray]:
         """The trace by name: one value per sweep."""
         return dict(zip(TRACED, self.now.trace.T))
+
+    def regroup(self, regions_of: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Give the items other regions, as many as before at most, and draw the usage of these.
+
+        ``regions_of`` makes them, (N,), of what the array (flat, scaled) is expected to be now. Either all of
+        it happens or, when interrupted, none.
+        """
+        before = self.now
+        assert isinstance(self.model, FactorModel)
+        try:
+            draw = RunningMoments.zero(len(before.moments.weight)).with_draw(
+                self.model.expect(before.state, self.engine), self.engine.share
+            )
+            region = regions_of(draw.mean())
+            self.engine.put_regions(region)
+            state = self.model.in_other_regions(before.state, self.engine, self.seed, before.done)
+        except BaseException:
+            self.engine.drain()
+            self.engine.put_regions(before.region)
+            raise
+        self.now = before._replace(state=state, region=region, regrouped=True)
 
     def advance(self, keep: bool, look: bool = False) -> None:
         """Make one sweep, keep the draw or not, and look for convergence or not.

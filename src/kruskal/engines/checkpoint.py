@@ -3,7 +3,7 @@
     input.npz           the array and which entries are observed, as they were given
     dictionary.npz      the dictionary that the run starts from, if it does
     state.json          header: format version, settings, sweeps made, name of the state file
-    state-<sweep>.npz   global state, sparse codes, moments, trace
+    state-<sweep>.npz   global state, sparse codes, regions, moments, trace
     lock                there while a process works on the run (`kruskal.engines.lock`)
 
 Files are written aside and renamed; the header is renamed last, so it always points to a whole state. Nothing
@@ -28,7 +28,7 @@ from kruskal.errors import InputError
 from kruskal.gibbs.local import Codes
 from kruskal.patches import PartialDraw, RunningMoments
 
-FORMAT = 2
+FORMAT = 3
 _MOMENTS = ("weight", "total", "square", "deviation")
 _PARTIAL = ("weight", "total", "square")
 
@@ -94,6 +94,7 @@ def save(directory: Path, chain: AnyChain, settings: dict[str, Any], ended: bool
     arrays |= {"checked_draws": now.checked_draws, "checked": now.checked, "shift": now.shift}
     arrays |= {"keeping": now.keeping} | {f"partial_{key}": getattr(now.partial, key) for key in _PARTIAL}
     arrays |= dict(_leaves("memory", now.memory))
+    arrays |= {"region": now.region, "regrouped": now.regrouped}
     with atomic_path(directory / name) as temporary:
         np.savez(temporary, **arrays)
     _write_header(directory, {"settings": settings, "done": now.done, "state": name, "ended": ended})
@@ -149,6 +150,8 @@ def restore(directory: Path, header: dict[str, Any], chain: AnyChain) -> None:
             _like(chain.now.memory, "memory", arrays),
             bool(arrays["keeping"]),
             PartialDraw(*(arrays[f"partial_{key}"] for key in _PARTIAL)),
+            arrays["region"],
+            bool(arrays["regrouped"]),
         )
         _check(saved, chain)
     chain.go_on_from(saved)
@@ -163,9 +166,16 @@ def _check(saved: Progressed, chain: AnyChain) -> None:
             raise ValueError(f"{name} has shape {shapes[0]} instead of {shapes[1]}")
     if saved.trace.shape != (saved.done, len(TRACED)) or not 0 <= saved.moments.draws <= saved.done:
         raise ValueError("the number of sweeps and what was kept of them do not agree")
+    if saved.region.shape != first.region.shape or (saved.region >= _n_regions(first)).any():
+        raise ValueError("the regions belong to other items")
     size = len(first.moments.weight)
     if len(saved.moments.weight) != size or len(saved.partial.weight) not in (0, size):
         raise ValueError("the state belongs to another array")
+
+
+def _n_regions(first: Progressed) -> int:
+    """Regions that items may have; those of a stack have none."""
+    return len(first.state.log_odds) if len(first.region) else 0
 
 
 def _split_codes(arrays: dict[str, np.ndarray], sizes: list[int]) -> tuple[Codes, ...]:

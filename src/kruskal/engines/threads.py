@@ -195,6 +195,17 @@ class ThreadEngine(Threads[Shard]):
         for shard, part in zip(self.shards, codes, strict=True):
             shard.codes = part
 
+    def regions(self) -> np.ndarray:
+        """(N,) the region of every item."""
+        return np.concatenate([shard.items.region for shard in self.shards])
+
+    def put_regions(self, region: np.ndarray) -> None:
+        """Replace the region of every item (N,); there are not more of them than before."""
+        stops = np.cumsum([shard.n_items for shard in self.shards])[:-1]
+        for shard, part in zip(self.shards, np.split(region, stops), strict=True):
+            shard.items = shard.items._replace(region=part)
+        self.region_sizes = np.bincount(region, minlength=len(self.region_sizes))
+
 
 class StackEngine(Threads[Part]):
     """A stack of items as one tensor, in parts; it has no state of its own."""
@@ -214,6 +225,13 @@ class StackEngine(Threads[Part]):
         return ()
 
     def put_codes(self, codes: Sequence[Codes]) -> None:
+        """Nothing to replace."""
+
+    def regions(self) -> np.ndarray:
+        """None."""
+        return np.zeros(0, np.uint16)
+
+    def put_regions(self, region: np.ndarray) -> None:
         """Nothing to replace."""
 
 

@@ -2,8 +2,9 @@
 
 Items that look alike use the same atoms, wherever they lie; even more so if they are neighbours as well. They
 are told apart by their leading principal scores, in which noise is weak beside what items differ in, and a
-little by their place, and grouped by k-means. The groups are a function of the data and the seed alone, made
-once before the chain begins; given them the chain is the same exact one.
+little by their place, and grouped by k-means. The groups are made before the chain begins, of the data and
+the seed alone, or once in the burn-in, of what is restored by then; given them the chain is the same exact
+one.
 """
 
 from typing import NamedTuple

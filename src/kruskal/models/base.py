@@ -20,11 +20,19 @@ import numpy as np
 from kruskal.gibbs.atoms import AtomNoise, AtomOptions, AtomState
 from kruskal.gibbs.codes import CodeDraw, CodeModel, atom_products, code_model, draw_codes
 from kruskal.gibbs.expected import expect_items
+from kruskal.gibbs.local import count_codes
 from kruskal.gibbs.precision import GammaPrior, annealed_cap, draw_precision
 from kruskal.gibbs.slabs import SlabDraw, draw_slabs
 from kruskal.gibbs.statistics import sum_in_order
 from kruskal.gibbs.surrogate import Rest, Sums, added
-from kruskal.gibbs.usage import CONCENTRATION_PRIOR, Usage, UsagePrior, draw_usage
+from kruskal.gibbs.usage import (
+    CONCENTRATION_PRIOR,
+    Usage,
+    UsagePrior,
+    draw_beta_log_odds,
+    draw_usage,
+    region_conditional,
+)
 from kruskal.models.dictionary import add_items, draw_dictionary
 from kruskal.models.protocol import Engine, Global, SweepReport
 from kruskal.patches import Items, Slab
@@ -155,6 +163,17 @@ class FactorModel(ABC):
             )
         )  # fmt: skip
 
+    def in_other_regions(self, state: Global, engine: Engine, seed: int, number: int) -> Global:
+        """The state for items whose regions were changed after so many sweeps: pi given codes, eta and h."""
+        n_regions = len(engine.region_sizes)
+        counts = sum(
+            engine.map(lambda shard: count_codes(shard.codes, shard.items.region, n_regions, self.n_atoms))
+        )
+        unused = engine.region_sizes[:, None] - counts
+        shapes = region_conditional(state.usage_mean, state.concentration, counts, unused)
+        log_odds = draw_beta_log_odds(*shapes, generator(seed, Stream.REGROUPED_USAGE, number))
+        return state._replace(log_odds=self._bounded(log_odds, number))
+
     def watched(self, state: Global, report: SweepReport) -> dict[str, float]:
         """What the trace holds of a sweep."""
         return {
@@ -185,9 +204,11 @@ class FactorModel(ABC):
             self.usage_prior, self.concentration_prior, number <= self.delay,
             generator(seed, Stream.USAGE, number),
         )  # fmt: skip
-        if number <= self.annealing:  # and some sweeps longer than the noise is bounded
-            usage = usage._replace(log_odds=np.maximum(usage.log_odds, _LEAST_LOG_ODDS))
-        return usage
+        return usage._replace(log_odds=self._bounded(usage.log_odds, number))
+
+    def _bounded(self, log_odds: np.ndarray, number: int) -> np.ndarray:
+        """Not below a thousandth while annealing lasts, some sweeps longer than the noise is bounded."""
+        return np.maximum(log_odds, _LEAST_LOG_ODDS) if number <= self.annealing else log_odds
 
     def draw_precisions(self, state: Global, sums: Sums, seed: int, number: int) -> Global:
         """gamma_s and gamma_eps."""

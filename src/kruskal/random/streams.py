@@ -25,6 +25,7 @@ class Stream(IntEnum):
     PRIOR_SLABS = 13
     JOINT_SLABS = 14
     LIKENESS = 15
+    REGROUPED_USAGE = 16
     TERM_ROWS = 20
     TERM_WEIGHTS = 21
     TERM_PRECISION = 22
