@@ -166,9 +166,10 @@ class FactorModel(ABC):
     def in_other_regions(self, state: Global, engine: Engine, seed: int, number: int) -> Global:
         """The state for items whose regions were changed after so many sweeps: pi given codes, eta and h."""
         n_regions = len(engine.region_sizes)
-        counts = sum(
-            engine.map(lambda shard: count_codes(shard.codes, shard.items.region, n_regions, self.n_atoms))
+        parts = engine.map(
+            lambda shard: count_codes(shard.codes, shard.items.region, n_regions, self.n_atoms)
         )
+        counts = np.sum(parts, axis=0)
         unused = engine.region_sizes[:, None] - counts
         shapes = region_conditional(state.usage_mean, state.concentration, counts, unused)
         log_odds = draw_beta_log_odds(*shapes, generator(seed, Stream.REGROUPED_USAGE, number))
