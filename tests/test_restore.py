@@ -77,7 +77,7 @@ class Notes:
         ({"sparsity": "much"}, "sparsity must be a number from 0 to 1e12, not 'much'"),
         ({"sparsity": 1, "usage_prior": (1, 1)}, "usage_prior says it all: leave sparsity out"),
         ({"regions": 0}, "regions must be a whole number of 1 to 4096, not 0"),
-        ({"grouping": "colour"}, "grouping must be one of place, likeness, restored, not 'colour'"),
+        ({"grouping": "colour"}, "grouping must be one of place, likeness, not 'colour'"),
         ({"setting": "best"}, "setting must be one of default, paper, not 'best'"),
         ({"time_budget": 0}, "time_budget must be a number of seconds above 0, not 0"),
         ({"time_budget": float("nan")}, "time_budget must be a number of seconds above 0, not nan"),

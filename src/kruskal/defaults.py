@@ -301,12 +301,6 @@ def default_regions(n_items: int, look: Look) -> int:
     return max(1, min(_REGIONS, n_items // _ITEMS_PER_REGION))
 
 
-def default_grouping(array_shape: Sequence[int], channels: str | None, look: Look, brief: bool) -> str:
-    """Regions are of patches that look alike in noisy data and, once that can be seen, in grey pictures.
-
-    Elsewhere that gains nothing, and neighbours share a region. Runs that are ``brief`` do not regroup.
-    """
-    if look.noisy:
-        return "likeness"
-    grey = _order(_split_axes(array_shape, channels)[0]) == 2 and not _in_colour(array_shape, channels)
-    return "restored" if grey and not (brief or look.only_represent) else "place"
+def default_grouping(look: Look) -> str:
+    """Regions are of patches that look alike in noisy data, of neighbours in others."""
+    return "likeness" if look.noisy else "place"

@@ -95,11 +95,10 @@ def inpaint(
     regions : the patches are divided into at most this many regions, each with a usage of its own (default:
         up to 64); 1 is the paper's model
     grouping : which patches make a region: those in a block of the array ("place"; so many blocks as the next
-        smaller power of two), those that look alike ("likeness": k-means of their leading principal scores
-        and, counting less, their places; incomplete ones are grouped once more half-way through the burn-in,
-        as they look in what is restored by then), or neighbours at first and then those that look alike in
-        what is restored ("restored"; not online). Default: "likeness" for noisy data, "restored" for clean
-        incomplete grey pictures; it says nothing where there is one region
+        smaller power of two), or those that look alike ("likeness": k-means of their leading principal
+        scores and, counting less, their places; incomplete ones are grouped once more half-way through the
+        burn-in, as they look in what is restored by then, but not online). Default: "likeness" for noisy
+        data; it says nothing where there is one region
     dictionary : start from these atoms, of `kruskal.learn` or the file of one; they settle patch, model,
         number of atoms and rank. They stay as they are, and only codes, usage and precisions are drawn
     adapt : learn the atoms of the dictionary further

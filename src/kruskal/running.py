@@ -110,7 +110,8 @@ class Run:
                             )
                         break
                     keep = plan.keeps(whole, seconds)
-                self._regroup(chain, items, keep)
+                    if self._regroup(chain, items, keep):
+                        keep = plan.keeps(chain.now, seconds)
                 chain.advance(keep, look=settings.until_converged)
                 self._tell(chain, scaling)
                 if time.monotonic() - saved_at >= self.checkpoint_seconds:
@@ -124,15 +125,18 @@ class Run:
         with undisturbed(afterwards=True):
             self._save(chain, ended=True)
 
-    def _regroup(self, chain: AnyChain, items: Items, keep: bool) -> None:
-        """Half-way through the burn-in tell which items look alike, if that is to be seen on the way."""
+    def _regroup(self, chain: AnyChain, items: Items, keep: bool) -> bool:
+        """Half-way through the burn-in, or at its end if that is sooner, tell anew which items look alike.
+
+        Returns whether that was done: no draw is kept before, and never again after.
+        """
         settings = self.settings
-        if not isinstance(chain, Chain) or chain.now.regrouped or keep or items.n_regions == 1:
-            return
-        if settings.regroups(items.complete) and chain.done >= settings.burn_in // 2:
-            chain.regroup(
-                partial(alike_in, items=items, seed=settings.seed, array_shape=settings.array_shape)
-            )
+        if not isinstance(chain, Chain) or not settings.regroups(items.complete) or items.n_regions == 1:
+            return False
+        if not chain.may_regroup() or not (keep or chain.done >= settings.burn_in // 2):
+            return False
+        chain.regroup(partial(alike_in, items=items, seed=settings.seed, array_shape=settings.array_shape))
+        return True
 
     def _tell(self, chain: AnyChain, scaling: Scaling) -> None:
         shown = {name: float(values[-1]) for name, values in self._trace(chain, scaling).items()}

@@ -28,7 +28,7 @@ from kruskal.patches import Grid
 MODELS = ("kfa", "bpfa", "mgp-cp")
 CODES = ("collapsed", "uncollapsed")
 CHANNELS = ("keep", "cut", "apart")
-GROUPINGS = ("place", "likeness", "restored")
+GROUPINGS = ("place", "likeness")
 NAMES = ("default", "paper")
 _MOST_REGIONS = 4_096
 
@@ -41,8 +41,7 @@ class Settings:
     Of a run that learns online ``sweeps`` and ``burn_in`` are epochs: visits to all ``batches``.
     ``most_noise`` bounds the noise, in the units of the data; None is no bound. ``copies`` is the number of
     channels of an input in which all are the same; one of them, of shape ``array_shape``, is restored.
-    ``grouping`` says what the ``regions`` are: patches that lie near each other, that look alike, or that
-    look alike in what is restored, half-way through the burn-in.
+    ``grouping`` says what the ``regions`` are: patches that lie near each other, or that look alike.
     """
 
     setting: str
@@ -84,12 +83,8 @@ class Settings:
         return stack_shape(self.grid.n_items, self.patch_shape)
 
     def regroups(self, complete: bool) -> bool:
-        """Whether patches are grouped on the way, as they look in what is restored.
-
-        By "likeness" only incomplete ones, as complete ones are seen well enough before.
-        """
-        wanted = self.grouping == "restored" or (self.grouping == "likeness" and not complete)
-        return wanted and self.online is None and self.burn_in >= 2
+        """Whether patches are grouped once more on the way: complete ones are seen well enough before."""
+        return self.grouping == "likeness" and not complete and self.online is None
 
     def build_model(self, scale: float = 1.0) -> Model:
         """The model that these settings describe, for data that were divided by ``scale``."""
@@ -209,9 +204,7 @@ def resolve(
     if regions is None:
         regions = 1 if paper else defaults.default_regions(grid.n_items, look)
     if grouping is None:
-        grouping = "place" if paper else defaults.default_grouping(array_shape, channels, look, brief)
-    elif grouping == "restored" and brief:
-        raise InputError("grouping 'restored' needs sweeps over all patches: give 'place' or 'likeness' here")
+        grouping = "place" if paper else defaults.default_grouping(look)
     usual = 0.0 if paper else defaults.default_sparsity(array_shape, channels, look, brief)
     usage_prior, sparsity = settle_usage(usage_prior, sparsity, usual, n_atoms, grid.n_items)
     sizes = grid.patch_shape

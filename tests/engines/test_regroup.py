@@ -7,27 +7,22 @@ import pytest
 from scipy import stats
 
 import kruskal
-from kruskal.defaults import Look
 from kruskal.engines import chain as chains
 from kruskal.engines import checkpoint
 from kruskal.engines.regions import alike_in
 from kruskal.engines.threads import ThreadEngine
 from kruskal.errors import InputError
+from kruskal.gibbs.likeness import group_alike
 from kruskal.gibbs.local import count_codes
 from kruskal.models import base
-from kruskal.patches import cut
+from kruskal.patches import RunningMoments, cut
 from kruskal.settings import resolve
 
 SETTINGS = resolve((14, 14), patch_shape=(4, 4), n_atoms=6, sweeps=8, burn_in=4, regions=4, seed=3)
 QUICK = {
-    "patch_shape": (5, 5),
-    "n_atoms": 8,
-    "sweeps": 8,
-    "burn_in": 6,
-    "regions": 4,
-    "seed": 1,
-    "auto": False,
-}
+    "patch_shape": (5, 5), "n_atoms": 8, "sweeps": 14, "burn_in": 12, "regions": 4, "seed": 1, "auto": False,
+    "grouping": "likeness", "threads": 1,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -53,7 +48,7 @@ def test_items_and_usage_follow(chain):
     chain.regroup(odd_and_even)
     np.testing.assert_array_equal(chain.engine.region_sizes, [61, 60, 0, 0])
     np.testing.assert_array_equal(chain.engine.regions(), np.arange(121) % 2)
-    assert chain.now.regrouped and not before.regrouped and chain.now.done == 3
+    assert chain.now.regrouped == chain.now.done == 3 and before.regrouped == 0
     assert chain.now.state.log_odds.shape == before.state.log_odds.shape
     for name, old, new in zip(before.state._fields, before.state, chain.now.state):
         assert name == "log_odds" or np.array_equal(old, new)
@@ -125,10 +120,11 @@ def test_a_checkpoint_holds_the_regions(chain, tmp_path):
     checkpoint.save(tmp_path, chain, SETTINGS.to_json(), ended=False)
     chain.advance(keep=True)
     wanted = chain.now.moments.mean()
-    chain.go_on_from(saved._replace(region=first, regrouped=False))
+    chain.engine.put_regions(first)
+    chain.now = saved._replace(region=first, regrouped=0)
     header = {"state": "state-000003.npz", "done": 3}
     checkpoint.restore(tmp_path, header, chain)
-    assert chain.now.regrouped
+    assert chain.now.regrouped == 3
     np.testing.assert_array_equal(chain.engine.regions(), np.arange(121) % 2)
     chain.advance(keep=True)
     np.testing.assert_array_equal(chain.now.moments.mean(), wanted)
@@ -160,72 +156,115 @@ def test_items_that_look_alike_in_the_estimate():
     assert items.observed.size == 0 and not items.flat.any()
 
 
-def wavy(seed=1, share=0.6, noise=0.0):
-    random = np.random.default_rng(seed)
+def test_the_estimate_is_what_a_kept_draw_would_add(chain):
+    for _ in range(3):
+        chain.advance(keep=False)
+    seen = []
+    chain.regroup(lambda estimate: (seen.append(estimate), odd_and_even(estimate))[1])
+    slabs = chain.model.expect(chain.now.state, chain.engine)
+    wanted = RunningMoments.zero(196).with_draw(slabs, chain.engine.share).mean()
+    np.testing.assert_array_equal(seen[0], wanted)
+    assert np.ptp(wanted) > 1.0
+
+
+def test_when_it_may_be_done(chain):
+    """Regions must have a usage of their own, no draw may be kept, and once is enough."""
+    assert chain.model.delay == 1 and not chain.may_regroup()
+    chain.advance(keep=False)
+    assert chain.may_regroup()
+    kept = chain.now
+    chain.advance(keep=True)
+    assert not chain.may_regroup()
+    chain.go_on_from(kept)
+    chain.regroup(odd_and_even)
+    assert not chain.may_regroup()
+
+
+def wavy(share=0.6):
+    random = np.random.default_rng(1)
     rows, columns = np.mgrid[:40, :40]
     truth = 100 + 50 * np.sin(rows / 3.0) * np.cos(columns / (2.0 + rows / 40.0))
-    return truth + noise * random.standard_normal(truth.shape), random.random(truth.shape) < share
+    return truth + 2.0 * random.standard_normal(truth.shape), random.random(truth.shape) < share
 
 
-@pytest.mark.parametrize("grouping", ["likeness", "restored"])
-def test_a_run_groups_anew_and_goes_on_from_any_sweep(grouping, tmp_path, monkeypatch):
-    values, seen = wavy()
-    times = []
+@pytest.fixture
+def regrouped(monkeypatch):
+    """Sweeps, groups and estimates of every time that a chain is grouped anew; no draw was kept before."""
+    found = []
     real = chains.Chain.regroup
 
-    def counted(self, regions_of):
-        times.append(self.done)
-        real(self, regions_of)
+    def watched(self, regions_of):
+        assert self.now.moments.draws == 0 and not self.now.regrouped
+        estimates = []
+        real(self, lambda estimate: (estimates.append(estimate), regions_of(estimate))[1])
+        found.append((self.done, self.now.region, estimates[0]))
 
-    monkeypatch.setattr(chains.Chain, "regroup", counted)
-    whole = kruskal.inpaint(values, seen, threads=1, grouping=grouping, **QUICK)
-    assert times == [3]
-    np.testing.assert_array_equal(
-        whole.mean, kruskal.inpaint(values, seen, threads=2, grouping=grouping, **QUICK).mean
-    )
-    by_place = kruskal.inpaint(values, seen, threads=1, grouping="place", **QUICK)
-    assert len(times) == 2 and not np.array_equal(whole.mean, by_place.mean)
+    monkeypatch.setattr(chains.Chain, "regroup", watched)
+    return found
+
+
+def test_a_run_groups_anew_and_goes_on_from_any_sweep(tmp_path, monkeypatch, regrouped):
+    values, seen = wavy()
+    whole = kruskal.inpaint(values, seen, **QUICK)
+    assert [times for times, *_ in regrouped] == [6]
+    np.testing.assert_array_equal(whole.mean, kruskal.inpaint(values, seen, **QUICK | {"threads": 2}).mean)
+    assert len(regrouped) == 2
+    by_place = kruskal.inpaint(values, seen, **QUICK | {"grouping": "place"})
+    assert len(regrouped) == 2 and not np.array_equal(whole.mean, by_place.mean)
     advance = chains.Chain.advance
-    for stop in (2, 3, 4):  # in the sweep after these; the one after 3 comes after the regrouping
+    for stop in (5, 6, 7):  # in the sweep after these; the one after 6 comes after the regrouping
 
         def interrupted(self, *options, stop=stop, **more):
             if self.done == stop:
                 raise KeyboardInterrupt
             advance(self, *options, **more)
 
-        folder = tmp_path / f"{grouping}{stop}"
+        folder = tmp_path / f"run{stop}"
         monkeypatch.setattr(chains.Chain, "advance", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            kruskal.inpaint(values, seen, threads=1, grouping=grouping, checkpoint=folder, **QUICK)
+            kruskal.inpaint(values, seen, checkpoint=folder, **QUICK)
         monkeypatch.setattr(chains.Chain, "advance", advance)
         np.testing.assert_array_equal(kruskal.resume(folder).mean, whole.mean)
-    assert times == [3] * 5  # never twice in a run
+    assert [times for times, *_ in regrouped] == [6] * 5  # never twice in a run
 
 
-def test_when_nothing_is_grouped_anew(monkeypatch):
-    """Complete data by likeness, one region, no burn-in to speak of, batches."""
-    monkeypatch.setattr(chains.Chain, "regroup", lambda *_: pytest.fail("grouped anew"))
-    values, seen = wavy(noise=20.0)
-    kruskal.denoise(values, threads=1, grouping="likeness", **QUICK)
+def test_a_run_groups_by_the_estimate_alone(regrouped):
+    """Not by what is observed, which would give other groups."""
+    values, seen = wavy(share=0.3)
+    kruskal.inpaint(values, seen, **QUICK | {"sweeps": 22, "burn_in": 20})
+    ((times, region, estimate),) = regrouped
+    assert times == 10
+    settings = resolve(values.shape, patch_shape=(5, 5), regions=4)
+    first = np.zeros(values.shape, np.float32)
+    complete = cut(first, np.ones(values.shape, bool), settings.grid, 4)
+    np.testing.assert_array_equal(region, alike_in(estimate, complete, 1, values.shape))
+    masked = cut(np.where(seen, estimate.reshape(values.shape), 0).astype(np.float32), seen, settings.grid, 4)
+    assert not np.array_equal(region, group_alike(masked, 4, 1, values.shape, number=1).region)
+
+
+@pytest.mark.parametrize("options", [{"until_converged": True, "annealing": 0}, {"time_budget": 1.0}])
+def test_a_burn_in_that_ends_early_is_regrouped_at_its_end(options, regrouped):
+    """And, where the trace decides, goes on until it is level again."""
+    values, seen = wavy()
+    restored = kruskal.inpaint(values, seen, **QUICK | {"sweeps": 4000, "burn_in": 2000} | options)
+    ((times, *_),) = regrouped
+    assert times >= 5 and restored.kept >= 1
+    if "until_converged" in options:
+        assert times < 1000 and len(restored.trace["noise_std"]) - restored.kept >= times + 10
+
+
+def test_when_nothing_is_grouped_anew(regrouped):
+    """Complete data, one region, hardly a burn-in, batches."""
+    values, seen = wavy()
+    kruskal.denoise(values, **QUICK)
     for options in (
         {"regions": 1},
-        {"burn_in": 1},
+        {"burn_in": 4},
         {"burn_in": 0},
         {"online": True, "sweeps": None, "epochs": 3, "burn_in": 2},
     ):
-        kruskal.inpaint(values, seen, threads=1, **QUICK | {"grouping": "likeness"} | options)
-
-
-def test_defaults():
-    clean, noisy = Look(0.3, 0.01), Look(0.3, 0.1)
-    assert resolve((64, 64), look=clean).grouping == "restored"
-    assert resolve((64, 64), look=noisy).grouping == "likeness"
-    for shape in ((64, 64, 3), (30, 30, 30), (4096,)):
-        assert resolve(shape, look=clean).grouping == "place"
-    for options in ({"look": Look(1.0, 0.01)}, {"online": "exact"}, {"brief": True}, {"setting": "paper"}):
-        assert resolve((64, 64), **{"look": clean} | options).grouping == "place"
-    with pytest.raises(InputError, match="grouping 'restored' needs sweeps over all patches"):
-        resolve((64, 64), look=clean, online="exact", grouping="restored")
+        kruskal.inpaint(values, seen, **QUICK | options)
+    assert not regrouped
 
 
 def test_counts_of_regions_without_items():

@@ -181,6 +181,7 @@ def test_noisy_data_are_grouped_by_likeness():
         assert resolve((64, 64), look=Look(share, 0.1)).grouping == "likeness"
     for options in (
         {"look": Look(1.0, 0.01)},
+        {"look": Look(0.5, 0.01)},
         {"look": Look(1.0, 0.1), "setting": "paper"},
         {"look": Look(1.0, 0.1), "model": "mgp-cp"},
         {"look": Look(1.0, 0.1), "grouping": "place"},

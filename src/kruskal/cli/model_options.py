@@ -126,9 +126,8 @@ Regions = Annotated[
 GroupingWord = Annotated[
     options.Grouping | None,
     typer.Option(
-        help="Which patches make a region: neighbours, those that look alike, or that do so in what is "
-        "restored half-way through the burn-in.",
-        show_default="likeness for noisy data, restored for clean incomplete grey pictures, else place",
+        help="Which patches make a region: neighbours, or those that look alike.",
+        show_default="likeness for noisy data",
         rich_help_panel=MODEL,
     ),
 ]

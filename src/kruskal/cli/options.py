@@ -58,7 +58,6 @@ class Grouping(StrEnum):
 
     place = "place"
     likeness = "likeness"
-    restored = "restored"
 
 
 class Surrogate(StrEnum):

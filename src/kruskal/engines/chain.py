@@ -30,7 +30,7 @@ class Progressed(NamedTuple):
     memory : what is remembered of batches (`kruskal.gibbs.surrogate.Memory`); nothing unless learning online
     keeping, partial : whether the draw of the present epoch is kept, and as much of it as there is
     region : (N,) which items share a usage; nothing if they know it themselves, or have none
-    regrouped : whether they were grouped anew on the way
+    regrouped : number of sweeps after which they were grouped anew; 0 if they were not
     """
 
     done: int
@@ -46,7 +46,7 @@ class Progressed(NamedTuple):
     keeping: bool = False
     partial: PartialDraw = PartialDraw.zero(0)
     region: np.ndarray = np.zeros(0, np.uint16)
-    regrouped: bool = False
+    regrouped: int = 0
 
     @classmethod
     def beginning(
@@ -114,6 +114,12 @@ class Chain:
         """The trace by name: one value per sweep."""
         return dict(zip(TRACED, self.now.trace.T))
 
+    def may_regroup(self) -> bool:
+        """Whether the items may still be given other regions: no draw was kept, it was not done before, and
+        regions have a usage of their own by now."""
+        before_that = self.model.delay if isinstance(self.model, FactorModel) else math.inf
+        return self.done >= before_that and not self.now.regrouped and not self.now.moments.draws
+
     def regroup(self, regions_of: Callable[[np.ndarray], np.ndarray]) -> None:
         """Give the items other regions, as many as before at most, and draw the usage of these.
 
@@ -123,17 +129,16 @@ class Chain:
         before = self.now
         assert isinstance(self.model, FactorModel)
         try:
-            draw = RunningMoments.zero(len(before.moments.weight)).with_draw(
-                self.model.expect(before.state, self.engine), self.engine.share
-            )
-            region = regions_of(draw.mean())
+            slabs = self.model.expect(before.state, self.engine)
+            nothing = RunningMoments.zero(len(before.moments.weight))
+            region = regions_of(nothing.with_draw(slabs, self.engine.share).mean())
             self.engine.put_regions(region)
             state = self.model.in_other_regions(before.state, self.engine, self.seed, before.done)
         except BaseException:
             self.engine.drain()
             self.engine.put_regions(before.region)
             raise
-        self.now = before._replace(state=state, region=region, regrouped=True)
+        self.now = before._replace(state=state, region=region, regrouped=before.done)
 
     def advance(self, keep: bool, look: bool = False) -> None:
         """Make one sweep, keep the draw or not, and look for convergence or not.

@@ -151,7 +151,7 @@ def restore(directory: Path, header: dict[str, Any], chain: AnyChain) -> None:
             bool(arrays["keeping"]),
             PartialDraw(*(arrays[f"partial_{key}"] for key in _PARTIAL)),
             arrays["region"],
-            bool(arrays["regrouped"]),
+            int(arrays["regrouped"]),
         )
         _check(saved, chain)
     chain.go_on_from(saved)
@@ -166,7 +166,8 @@ def _check(saved: Progressed, chain: AnyChain) -> None:
             raise ValueError(f"{name} has shape {shapes[0]} instead of {shapes[1]}")
     if saved.trace.shape != (saved.done, len(TRACED)) or not 0 <= saved.moments.draws <= saved.done:
         raise ValueError("the number of sweeps and what was kept of them do not agree")
-    if saved.region.shape != first.region.shape or (saved.region >= _n_regions(first)).any():
+    alike = saved.region.dtype == first.region.dtype and saved.region.shape == first.region.shape
+    if not alike or (saved.region >= _n_regions(first)).any():
         raise ValueError("the regions belong to other items")
     size = len(first.moments.weight)
     if len(saved.moments.weight) != size or len(saved.partial.weight) not in (0, size):

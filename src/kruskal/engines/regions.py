@@ -16,7 +16,7 @@ def in_regions(
 
     ``items_of`` cuts them out of an array of this shape, in so many regions by place.
     """
-    if grouping != "likeness" or most == 1:
+    if grouping == "place" or most == 1:
         return items_of(most)
     with blas_on_one_thread():  # or the groups would depend on the number of threads
         return group_alike(items_of(1), most, seed, array_shape)
@@ -29,4 +29,4 @@ def alike_in(estimate: np.ndarray, items: Items, seed: int, array_shape: tuple[i
     """
     restored = items._replace(flat=estimate.astype(items.flat.dtype), observed=np.zeros(0, bool))
     with blas_on_one_thread():
-        return group_alike(restored, items.n_regions, seed, array_shape).region
+        return group_alike(restored, items.n_regions, seed, array_shape, number=1).region

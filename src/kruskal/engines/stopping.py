@@ -40,7 +40,7 @@ class Stopping:
             return False
         if self.time_budget is not None and seconds >= 0.5 * self.time_budget:
             return True
-        return self.until_converged and _flat(now.trace[self.annealing :])
+        return self.until_converged and _flat(now.trace[max(self.annealing, now.regrouped) :])
 
     def ended(self, now: Progressed, seconds: float) -> bool:
         """Whether the run is over: never before one draw is kept."""

@@ -64,18 +64,19 @@ class Features(NamedTuple):
         return np.hstack([np.clip(scores, self.least, self.most), (place - self.middle) * self.scale])
 
 
-def group_alike(items: Items, most: int, seed: int, array_shape: tuple[int, ...]) -> Items:
+def group_alike(items: Items, most: int, seed: int, array_shape: tuple[int, ...], number: int = 0) -> Items:
     """The same items of an array of this shape in at most ``most`` regions of items that look alike.
 
     The groups are found among at most 20,000 items, evenly spread; then each item joins the nearest one.
-    Missing entries count as the mean of the observed ones of their item, or 0 if it has none.
+    Missing entries count as the mean of the observed ones of their item, or 0 if it has none. ``number``
+    tells apart the times that this is done.
     """
     if most == 1 or items.n_items == 1:
         return items._replace(region=np.zeros(items.n_items, np.uint16))
     chosen = evenly_spread(items.n_items)
     features = Features.found(items, chosen, array_shape)
     points = np.concatenate([features.of(items, part) for part in _chunks(items, chosen)])
-    centres = k_means(points, most, generator(seed, Stream.LIKENESS, 0))
+    centres = k_means(points, most, generator(seed, Stream.LIKENESS, number))
     everyone = _chunks(items, np.arange(items.n_items))
     region = np.concatenate([_nearest(features.of(items, part), centres) for part in everyone])
     # groups that nobody belongs to are left out
