@@ -19,12 +19,13 @@ class Restoration:
     ----------
     mean, std : arrays of the input's shape, in its units. ``std`` is the uncertainty of an entry: its spread
         over the kept draws and, with a weight of 0.45, over the overlapping items; without the noise.
-    noise_std : inferred standard deviation of the noise, in the input's units
+    noise_std : inferred standard deviation of the noise, in the input's units; of counts, whose noise is the
+        root of their mean, the root mean square
     dictionary : (K, m_1, .., m_T) atoms of the last draw, in scaled units
     ranks : (K,) rank of each atom at a relative tolerance of 1 % (-1: not defined, BPFA of order not 2)
     usage : (K,) mean share of the items that use each atom over the kept draws; 0 marks an unused atom
-    trace : one value per sweep: noise_std (input's units), code_std, active_per_item, atoms_used, alpha; of a
-        run that learns online one per visit to a batch, of its items
+    trace : one value per sweep: noise_std (input's units; of counts those of their roots), code_std,
+        active_per_item, atoms_used, alpha; of a run that learns online one per visit to a batch, of its items
     settings : all options of the run, resolved
     pilots : the pilot runs that chose some of them, each a dictionary; empty if there were none
     kept : number of draws in the averages; the sweeps before them were burn-in

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.choose import Pilot, choose, worth_a_pilot
-from kruskal.data import Scaling, observed_entries, refuse_constant
+from kruskal.data import Scaling, noise_grows, observed_entries, refuse_constant, roots_of_counts
 from kruskal.defaults import MOST_SWEEPS, Look, all_channels_alike
 from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.dictionary import Dictionary
@@ -23,6 +23,10 @@ from kruskal.restoration import Restoration
 from kruskal.reuse import open_dictionary, settle
 from kruskal.running import Run
 from kruskal.settings import MODELS, Settings, resolve
+
+_GROWS = (
+    "the noise grows with the values: if they are counts, such as photons, say so (counts=True, --counts)"
+)
 
 
 def inpaint(
@@ -51,6 +55,7 @@ def inpaint(
     auto: bool | None = None,
     until_converged: bool = False,
     time_budget: float | None = None,
+    counts: bool = False,
     online: str | bool | None = None,
     batch_size: int | None = None,
     epochs: int | None = None,
@@ -111,6 +116,8 @@ def inpaint(
     time_budget : end the sweeps after so many seconds, pilot runs and compilation not counted, but finish the
         annealing (by default only "mgp-cp" has any then); a resumed run has them anew. It cannot be repeated
         exactly
+    counts : the entries are counts, such as photons: their noise grows with them. Their roots, whose noise
+        does not, are restored, and told as counts again. Not for "mgp-cp", nor with a dictionary
     online : learn from one batch of patches at a time, and remember of the others "exact" sums (the same as
         True), the paper's surrogates ("cdf"), or surrogates that are replaced at each visit
         ("incremental"); docs/model.md says what each guarantees
@@ -143,6 +150,9 @@ def inpaint(
         x if isinstance(x, np.ma.MaskedArray) else values, observed, name="x", mask_name="observed"
     )
     refuse_constant(values, mask, "x")
+    if flag("counts", counts):
+        _refuse_counts(model, dictionary)
+        values = roots_of_counts(values, mask)
     scale = Scaling.fit(values, mask).scale
     copies = 0
     free_patch = channels is None and patch_shape is None and stride is None and dictionary is None
@@ -169,6 +179,8 @@ def inpaint(
     settings = resolved(values.shape)
     pilots: list[Pilot] = []
     threads, progress = check_threads(threads), check_progress(progress)
+    if not counts and look.noisy and model != "mgp-cp" and noise_grows(values, mask):
+        progress.note(_GROWS)
     free = _free(options)
     if _wants_pilots(auto, options, free, known) and worth_a_pilot(mask, look):
         estimate = partial(_estimate, threads=threads)
@@ -178,7 +190,7 @@ def inpaint(
         settings = resolved(values.shape, **better)
     elif auto:
         progress.note("no pilot runs: these data are clean and nearly complete, or too few are observed")
-    settings = replace(settings, copies=copies)
+    settings = replace(settings, copies=copies, counts=bool(counts))
     check_memory(settings.online, settings.n_atoms, math.prod(settings.patch_shape), bool(mask.all()))
     if settings.online and batch_size is not None and batch_size > settings.batch_size:
         progress.note(f"one batch holds all {settings.batch_size} patches, not {batch_size} as asked for")
@@ -214,6 +226,14 @@ def resume(
             ) from error
         run = Run(settings, pilots, threads, progress, directory, seconds, saved.dictionary)
         return run.restore(saved.values, saved.observed, saved.header)
+
+
+def _refuse_counts(model: str, dictionary: Any) -> None:
+    """Counts are restored as roots, which other things than atoms of their own know nothing of."""
+    if model == "mgp-cp":
+        raise InputError("counts is no option of the model mgp-cp: its terms make up the array itself")
+    if dictionary is not None:
+        raise InputError("counts is not for runs from a dictionary, whose atoms are in other units")
 
 
 def _free(options: dict[str, Any]) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.choose import Pilot
-from kruskal.data import Scaling
+from kruskal.data import Scaling, counts_of_roots
 from kruskal.data.atomic import reason
 from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.chain import Chain
@@ -176,10 +176,16 @@ class Run:
         if isinstance(chain.model, MGPCPModel):
             weights, factors = chain.model.sorted_terms(now.state)
             terms = {"weights": scaling.inverse_std(weights), "factors": factors, "offset": scaling.offset}
+        mean = scaling.inverse(now.moments.mean())
+        std = scaling.inverse_std(np.sqrt(now.moments.variance()))
+        noise = float(trace["noise_std"][-now.moments.draws * chain.rows_per_sweep :].mean())
+        if settings.counts:
+            mean, std = counts_of_roots(mean, std)
+            noise *= math.sqrt(mean.mean())  # that of a count is the root of its mean
         return Restoration(
-            mean=self._as_given(scaling.inverse(now.moments.mean())),
-            std=self._as_given(scaling.inverse_std(np.sqrt(now.moments.variance()))),
-            noise_std=float(trace["noise_std"][-now.moments.draws * chain.rows_per_sweep :].mean()),
+            mean=self._as_given(mean),
+            std=self._as_given(std),
+            noise_std=noise,
             dictionary=chain.model.atoms(now.state),
             ranks=chain.model.ranks(now.state, RANK_TOLERANCE),
             usage=now.usage / (now.moments.draws * n_items),

@@ -42,6 +42,7 @@ class Settings:
     ``most_noise`` bounds the noise, in the units of the data; None is no bound. ``copies`` is the number of
     channels of an input in which all are the same; one of them, of shape ``array_shape``, is restored.
     ``grouping`` says what the ``regions`` are: patches that lie near each other, or that look alike.
+    Of ``counts`` the roots are restored, and all that is in units of the data here is in theirs.
     """
 
     setting: str
@@ -71,6 +72,7 @@ class Settings:
     most_noise: float | None = None
     copies: int = 0
     grouping: str = "place"
+    counts: bool = False
 
     @property
     def grid(self) -> Grid:

@@ -198,7 +198,7 @@ def test_options_reach_the_library(cli, picture, monkeypatch):
         *("--rank", "3", "--alpha", "2.5", "--usage-prior", "6,1", "--codes", "uncollapsed", "--sweeps", "4"),
         *("--burn-in", "1", "--start", "random", "--seed", "3", "--threads", "1", "--channels", "cut"),
         *("--model", "kfa", "--checkpoint-seconds", "9", "--setting", "paper", "--regions", "3"),
-        *("--grouping", "likeness"),
+        *("--grouping", "likeness", "--counts"),
         *("--no-auto", "--until-converged", "--time-budget", "60", "--annealing", "1"),
     )
     assert answer.status == 0, answer.err
@@ -213,7 +213,14 @@ def test_options_reach_the_library(cli, picture, monkeypatch):
         "seed": 3,
         "annealing": 1,
     }
-    wanted |= {"setting": "paper", "sparsity": None, "regions": 3, "grouping": "likeness", "auto": False}
+    wanted |= {
+        "setting": "paper",
+        "sparsity": None,
+        "regions": 3,
+        "grouping": "likeness",
+        "auto": False,
+        "counts": True,
+    }
     wanted |= {"until_converged": True, "time_budget": 60.0, "dictionary": None, "adapt": False}
     wanted |= {"online": None, "batch_size": None, "epochs": None, "passes": None}
     wanted |= {"start": "random", "threads": 1, "channels": "cut", "checkpoint_seconds": 9.0}

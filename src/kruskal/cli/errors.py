@@ -28,6 +28,7 @@ OPTION_OF = {
     "channels": "--channels",
     "checkpoint_seconds": "--checkpoint-seconds",
     "codes": "--codes",
+    "counts": "--counts",
     "dictionary": "--dictionary",
     "epochs": "--epochs",
     "grouping": "--grouping",

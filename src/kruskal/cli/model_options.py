@@ -131,6 +131,14 @@ GroupingWord = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
+Counts = Annotated[
+    bool,
+    typer.Option(
+        "--counts",
+        help="The entries are counts, such as photons, whose noise grows with them.",
+        rich_help_panel=MODEL,
+    ),
+]
 CodesWord = Annotated[options.Codes, typer.Option(help="How the codes are drawn.", rich_help_panel=MODEL)]
 Sweeps = Annotated[
     int | None,

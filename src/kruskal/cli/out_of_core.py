@@ -87,7 +87,7 @@ def _needs_all(job: Job) -> list[str]:
         "--checkpoint": job.checkpoint, "--reference": job.reference, "--figures": job.figures,
         "--report": job.report, "--save": job.save, "--dictionary": job.dictionary,
         "--keep-observed": job.keep_observed,
-        "--adapt": settings["adapt"],
+        "--adapt": settings["adapt"], "--counts": settings["counts"],
         "--auto": settings["auto"], "--until-converged": settings["until_converged"],
         "--time-budget": settings["time_budget"] is not None, "--passes": settings["passes"],
         "--annealing": settings["annealing"],

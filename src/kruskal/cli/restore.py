@@ -61,6 +61,7 @@ def restore(
     sparsity: model_options.Sparsity = None,
     regions: model_options.Regions = None,
     grouping: model_options.GroupingWord = None,
+    counts: model_options.Counts = False,
     dictionary: Annotated[
         Path | None,
         typer.Option(
@@ -187,6 +188,7 @@ def restore(
     )  # fmt: skip
     settings |= {
         "grouping": None if grouping is None else grouping.value,
+        "counts": counts,
         "adapt": adapt,
         "auto": auto,
         "until_converged": until_converged,

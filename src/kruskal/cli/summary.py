@@ -70,6 +70,7 @@ def summarise(
     }
     shown = (
         *("setting", "model", "patch_shape", "stride", "sparsity", "usage_prior", "regions", "grouping"),
+        "counts",
         "seed",
     )
     found |= {name: settings.get(name) for name in shown}

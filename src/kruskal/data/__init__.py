@@ -5,6 +5,7 @@ from kruskal.data.arrays import real_array, refuse_constant, refuse_huge, refuse
 from kruskal.data.atomic import atomic_path
 from kruskal.data.contrast import normalize_contrast
 from kruskal.data.corruption import Corrupted, corrupt, write_corrupted
+from kruskal.data.counts import counts_of_roots, noise_grows, roots_of_counts
 from kruskal.data.files import check_writable, read, write
 from kruskal.data.labelled import LabelledPictures, labelled_pictures
 from kruskal.data.masks import observed_entries
@@ -24,10 +25,12 @@ __all__ = [
     "atomic_path",
     "check_writable",
     "corrupt",
+    "counts_of_roots",
     "datasets",
     "growth_of_differences",
     "labelled_pictures",
     "noise_bound",
+    "noise_grows",
     "normalize_contrast",
     "observed_entries",
     "read",
@@ -37,6 +40,7 @@ __all__ = [
     "refuse_infinite",
     "refuse_tiny",
     "resize",
+    "roots_of_counts",
     "rough_noise",
     "signal_directions",
     "split_by_class",

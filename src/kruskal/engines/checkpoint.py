@@ -1,6 +1,6 @@
 """Checkpoints: the whole state of a chain in a folder, so that a run can go on where it was.
 
-    input.npz           the array and which entries are observed, as they were given
+    input.npz           the array and which entries are observed, as they were given (of counts the roots)
     dictionary.npz      the dictionary that the run starts from, if it does
     state.json          header: format version, settings, sweeps made, name of the state file
     state-<sweep>.npz   global state, sparse codes, regions, moments, trace

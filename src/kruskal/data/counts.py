@@ -1,0 +1,72 @@
+"""Counts, such as photons: their noise grows with them, that of their roots does not.
+
+A count x with mean c has the variance c, and 2 sqrt(x + 3/8) (Anscombe's root) about the variance 1, whatever
+c is from about 4 on. So counts are restored as roots. What is found there is the mean of a root, not the root
+of a mean; the way back is that of the exact means of roots of Poisson counts (Mäkitalo and Foi's closed
+form).
+"""
+
+import math
+
+import numpy as np
+
+from kruskal.errors import InputError
+
+LEAST = 2.0 * math.sqrt(0.375)
+"""The root of 0."""
+_BACK = (-0.125, 0.25 * math.sqrt(1.5), -1.375, 0.625 * math.sqrt(1.5))  # of root^0, ^-1, ^-2, ^-3
+_SHARE = 0.25  # of the differences that are smallest, which have the least of edges and texture
+_QUANTILE = 0.31863936396437514  # of |N(0, 1)| below which so many are
+_BINS = 8
+_FEWEST = 100  # differences in a bin
+_GROWTH = 2.0
+
+
+def roots_of_counts(counts: np.ndarray, observed: np.ndarray) -> np.ndarray:
+    """2 sqrt(x + 3/8) of counts, whose observed ones must not be negative; NaN stays NaN."""
+    lowest = float(np.min(counts, where=observed, initial=0))
+    if lowest < 0.0:
+        raise InputError(f"counts must not be negative, but x holds {lowest:g}: leave counts out, or clip x")
+    with np.errstate(invalid="ignore"):  # missing ones may be anything
+        return 2.0 * np.sqrt(np.maximum(counts.astype(np.float64), 0.0) + 0.375)
+
+
+def counts_of_roots(mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of the mean count where the mean root has these."""
+    root = np.maximum(mean, LEAST)
+    inverse = 1.0 / root
+    count = 0.25 * root**2 + _BACK[0] + inverse * (_BACK[1] + inverse * (_BACK[2] + inverse * _BACK[3]))
+    slope = 0.5 * root - inverse**2 * (_BACK[1] + inverse * (2.0 * _BACK[2] + inverse * 3.0 * _BACK[3]))
+    return np.maximum(count, 0.0) + 0.25 * std**2, slope * std
+
+
+def noise_grows(values: np.ndarray, observed: np.ndarray) -> bool:
+    """Whether the noise of an array of numbers from 0 on is twice as large where they are large.
+
+    Told by second differences, the smaller ones of those around small and around large values, along the axis
+    where they are smallest.
+    """
+    if np.min(values, where=observed, initial=0) < 0:
+        return False
+    found = [pair for axis in range(values.ndim) if (pair := _noise_of_ends(values, observed, axis))]
+    if not found:
+        return False
+    small, large = min(found, key=sum)
+    return large > _GROWTH * small
+
+
+def _noise_of_ends(values: np.ndarray, observed: np.ndarray, axis: int) -> tuple[float, float] | None:
+    """The noise in the eighths of triples along an axis with the smallest and the largest sums."""
+    if values.shape[axis] < 3:
+        return None
+    x, seen = np.moveaxis(values, axis, -1), np.moveaxis(observed, axis, -1)
+    whole = seen[..., :-2] & seen[..., 1:-1] & seen[..., 2:]
+    first, middle, last = (part[whole].astype(np.float64) for part in (x[..., :-2], x[..., 1:-1], x[..., 2:]))
+    size = len(first) // _BINS
+    if size < _FEWEST:
+        return None
+    order = np.argsort(first + middle + last, kind="stable")
+    differences = np.abs(first - 2.0 * middle + last)
+    ends = (differences[part] for part in (order[:size], order[-size:]))
+    small, large = (float(np.quantile(end, _SHARE)) / (_QUANTILE * math.sqrt(6.0)) for end in ends)
+    return small, large

@@ -1,0 +1,149 @@
+"""Counts: restored as roots, told as counts."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import kruskal
+from kruskal.data import counts_of_roots, noise_grows, roots_of_counts
+from kruskal.data.counts import LEAST
+from kruskal.engines.progress import Silent
+
+QUICK = {"patch_shape": (6, 6), "n_atoms": 24, "sweeps": 24, "seed": 1, "threads": 1, "auto": False}
+
+
+def bumps(peak):
+    """Mean counts with dark and bright places, and one draw of them."""
+    rows, columns = np.mgrid[:64, :64]
+    mean = peak * (
+        0.02 + np.exp(-((rows - 20) ** 2 + (columns - 40) ** 2) / 300.0) * (1 + np.sin(rows / 4.0)) / 2
+    )
+    return mean, np.random.default_rng(2).poisson(mean)
+
+
+def error(found, truth):
+    return np.sqrt(np.mean((found - truth) ** 2))
+
+
+@pytest.mark.parametrize("mean", [0.3, 1.0, 4.0, 20.0, 300.0])
+def test_the_way_back_is_that_of_the_mean_root(mean):
+    """Against the exact mean and spread of the roots of Poisson counts."""
+    counts = np.arange(int(mean + 20 * np.sqrt(mean)) + 30)
+    share = stats.poisson(mean).pmf(counts)
+    roots = roots_of_counts(counts, np.ones(counts.shape, bool))
+    root = share @ roots
+    back, std = counts_of_roots(np.array([root]), np.array([0.0]))
+    assert back[0] == pytest.approx(mean, rel=0.01, abs=0.02) and std[0] == 0.0
+    if mean >= 4.0:
+        assert share @ (roots - root) ** 2 == pytest.approx(1.0, abs=0.05)
+
+
+def test_uncertainty_of_counts():
+    """By the slope of the way back, and a mean that lies above that of the mean root."""
+    root, step = np.array([3.0, 9.0, 40.0]), 1e-5
+    middle, std = counts_of_roots(root, np.full(3, 0.2))
+    above, _ = counts_of_roots(root + step, np.zeros(3))
+    below, _ = counts_of_roots(root - step, np.zeros(3))
+    np.testing.assert_allclose(std, 0.2 * (above - below) / (2 * step), rtol=1e-6)
+    np.testing.assert_allclose(middle - counts_of_roots(root, np.zeros(3))[0], 0.01, rtol=1e-9)
+
+
+def test_no_count_is_negative():
+    mean, std = counts_of_roots(np.array([-3.0, 0.0, LEAST]), np.zeros(3))
+    np.testing.assert_allclose(mean, 0.0, atol=1e-12)
+    assert (std == 0.0).all()
+
+
+def test_photon_noise():
+    """One noise level for all takes the noise of bright places for detail."""
+    truth, counts = bumps(60.0)
+    plain = kruskal.denoise(counts, **QUICK)
+    found = kruskal.denoise(counts, counts=True, **QUICK)
+    assert error(found.mean, truth) < 0.7 * error(plain.mean, truth)
+    assert error(found.mean, truth) < 0.35 * error(counts, truth)
+    assert found.mean.min() >= 0.0 and found.mean.mean() == pytest.approx(truth.mean(), rel=0.03)
+    assert found.noise_std == pytest.approx(np.sqrt(truth.mean()), rel=0.2)
+    assert found.trace["noise_std"][-1] == pytest.approx(1.0, abs=0.2)  # in units of roots
+    assert np.mean(np.abs(found.mean - truth) < 2 * found.std + 0.1) > 0.8
+    assert found.settings["counts"] is True and plain.settings["counts"] is False
+
+
+def test_missing_counts_and_threads_and_resume(tmp_path):
+    truth, counts = bumps(60.0)
+    seen = np.random.default_rng(3).random(counts.shape) < 0.6
+    values = np.where(seen, counts, np.nan)
+    values[~seen & (np.arange(64) % 2 == 0)] = -7.0  # whatever is missing may be anything
+    one = kruskal.inpaint(values, seen, counts=True, checkpoint=tmp_path / "run", **QUICK)
+    two = kruskal.inpaint(values, seen, counts=True, **QUICK | {"threads": 2})
+    np.testing.assert_array_equal(one.mean, two.mean)
+    again = kruskal.resume(tmp_path / "run")
+    np.testing.assert_array_equal(one.mean, again.mean)
+    np.testing.assert_array_equal(one.std, again.std)
+    assert error(one.mean, truth) < 0.5 * error(counts, truth)
+
+
+@pytest.mark.parametrize(
+    "options", [{"model": "bpfa"}, {"online": True, "sweeps": None, "epochs": 3}], ids=str
+)
+def test_other_ways_to_learn(options):
+    truth, counts = bumps(60.0)
+    found = kruskal.denoise(counts, counts=True, **QUICK | options)
+    assert error(found.mean, truth) < 0.6 * error(counts, truth)
+
+
+def test_grey_counts_in_three_channels():
+    _, counts = bumps(20.0)
+    options = {"n_atoms": 8, "sweeps": 4, "seed": 1, "threads": 1, "auto": False, "counts": True}
+    found = kruskal.denoise(np.repeat(counts[..., None], 3, axis=-1), **options)
+    assert found.mean.shape == (64, 64, 3) and np.array_equal(found.mean[..., 0], found.mean[..., 2])
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        ({"counts": "yes"}, "counts must be True or False, not 'yes'"),
+        ({"counts": True, "model": "mgp-cp"}, "counts is no option of the model mgp-cp"),
+        ({"counts": True, "dictionary": "atoms.npz"}, "counts is not for runs from a dictionary"),
+    ],
+    ids=str,
+)
+def test_bad_options_get_one_sentence(options, sentence):
+    with pytest.raises(kruskal.InputError, match=sentence):
+        kruskal.denoise(bumps(5.0)[1], **options)
+
+
+def test_negative_numbers_are_no_counts():
+    values = bumps(5.0)[1].astype(float)
+    values[3, 4] = -0.5
+    with pytest.raises(kruskal.InputError, match=r"counts must not be negative, but x holds -0\.5"):
+        kruskal.denoise(values, counts=True)
+
+
+def test_noise_that_grows_is_seen():
+    truth, counts = bumps(60.0)
+    everything = np.ones(truth.shape, bool)
+    assert noise_grows(counts, everything)
+    assert noise_grows(counts, np.random.default_rng(1).random(truth.shape) < 0.8)
+    even = truth + 40.0 + 3.0 * np.random.default_rng(1).standard_normal(truth.shape)
+    assert not noise_grows(even, everything)
+    assert not noise_grows(even - 45.0, everything)  # negative: no counts
+    for shape in ((2, 2), (5,), (1, 9)):
+        assert not noise_grows(np.ones(shape), np.ones(shape, bool))
+
+
+class Notes(Silent):
+    """Remembers what it is told."""
+
+    def __init__(self):
+        self.told = []
+
+    def note(self, text):
+        self.told.append(text)
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_who_does_not_say_counts_is_told_to(told):
+    progress = Notes()
+    options = QUICK | {"sweeps": 2, "progress": progress, "counts": told}
+    kruskal.denoise(bumps(60.0)[1], **options)
+    assert any("counts=True, --counts" in text for text in progress.told) is not told
