@@ -68,6 +68,16 @@ def test_photon_noise():
     assert found.settings["counts"] is True and plain.settings["counts"] is False
 
 
+def test_few_photons_in_the_dark():
+    """Where hardly any is counted there is hardly any noise, which says nothing of the rest."""
+    truth, counts = bumps(6.0)
+    assert np.mean(counts == 0) > 0.5
+    found = kruskal.denoise(counts, counts=True, **QUICK)
+    assert found.trace["noise_std"].min() >= 1.0 and found.settings["least_noise"] == 1.0
+    assert found.settings["most_noise"] is None
+    assert error(found.mean, truth) < 0.4 * error(counts, truth)
+
+
 def test_missing_counts_and_threads_and_resume(tmp_path):
     truth, counts = bumps(60.0)
     seen = np.random.default_rng(3).random(counts.shape) < 0.6

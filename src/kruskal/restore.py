@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from kruskal.choose import Pilot, choose, worth_a_pilot
-from kruskal.data import Scaling, noise_grows, observed_entries, refuse_constant, roots_of_counts
+from kruskal.data import (
+    NOISE_OF_ROOTS,
+    Scaling,
+    noise_grows,
+    observed_entries,
+    refuse_constant,
+    roots_of_counts,
+)
 from kruskal.defaults import MOST_SWEEPS, Look, all_channels_alike
 from kruskal.engines import checkpoint as checkpoints
 from kruskal.engines.dictionary import Dictionary
@@ -173,7 +180,7 @@ def inpaint(
         "alpha": alpha, "codes": codes, "channels": channels, "usage_prior": usage_prior,
         "sparsity": sparsity, "regions": regions, "grouping": grouping, "until_converged": until_converged,
         "time_budget": time_budget, "online": online, "batch_size": batch_size, "epochs": epochs,
-        "passes": passes, "seed": seed, "look": look,
+        "passes": passes, "seed": seed, "look": look, "least_noise": NOISE_OF_ROOTS if counts else 0.0,
     }  # fmt: skip
     resolved = partial(_resolve, settle(options, known, adapt, values.shape))
     settings = resolved(values.shape)

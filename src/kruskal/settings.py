@@ -39,8 +39,9 @@ class Settings:
 
     ``known_atoms`` is "fixed" or "adapted" for a run that starts from a dictionary, else None.
     Of a run that learns online ``sweeps`` and ``burn_in`` are epochs: visits to all ``batches``.
-    ``most_noise`` bounds the noise, in the units of the data; None is no bound. ``copies`` is the number of
-    channels of an input in which all are the same; one of them, of shape ``array_shape``, is restored.
+    ``most_noise``, or else ``least_noise``, bounds the noise, in the units of the data; None and 0 are no
+    bounds. ``copies`` is the number of channels of an input in which all are the same; one of them, of shape
+    ``array_shape``, is restored.
     ``grouping`` says what the ``regions`` are: patches that lie near each other, or that look alike.
     Of ``counts`` the roots are restored, and all that is in units of the data here is in theirs.
     """
@@ -70,6 +71,7 @@ class Settings:
     batches: int = 1
     passes: int = 1
     most_noise: float | None = None
+    least_noise: float = 0.0
     copies: int = 0
     grouping: str = "place"
     counts: bool = False
@@ -108,6 +110,7 @@ class Settings:
             "fixed_atoms": self.known_atoms == "fixed",
             "annealing": self.annealing,
             "most_noise": math.inf if self.most_noise is None else self.most_noise / scale,
+            "least_noise": self.least_noise / scale,
         }
         if self.model == "bpfa":
             return BPFA(**common)
@@ -153,6 +156,7 @@ def resolve(
     seed: int = 0,
     known_atoms: str | None = None,
     brief: bool = False,
+    least_noise: float = 0.0,
     look: defaults.Look = defaults.FIRST_LOOK,
 ) -> Settings:
     """Check every option and fill in those not given; see `kruskal.inpaint` for their meaning.
@@ -239,7 +243,10 @@ def resolve(
         known_atoms=known_atoms,
         annealing=n_annealing,
         grouping=one_of("grouping", grouping, GROUPINGS),
-        most_noise=None if model == "mgp-cp" or known_atoms == "fixed" else look.most_noise,
+        most_noise=look.most_noise
+        if model != "mgp-cp" and known_atoms != "fixed" and not least_noise
+        else None,
+        least_noise=least_noise,
         **batching._asdict(),
     )
 

@@ -96,6 +96,8 @@ SINGLE = (("joint", False),)
 """The slabs one at a time only; without it they are drawn jointly as well."""
 LITTLE_NOISE = (("most_noise", 0.9),)
 """A noise prior that is cut off: three quarters of it, so most conditionals are cut off as well."""
+MUCH_NOISE = (("least_noise", 0.9),)
+"""The same from the other side: a quarter of it is cut off."""
 SCALAR = (("collapsed", False), ("blocked", False))
 SETTINGS = {
     "kfa": Setting(),
@@ -109,6 +111,7 @@ SETTINGS = {
     "kfa-regions-masked": Setting(masked=True, regions=THREE_REGIONS),
     "bpfa-regions-masked": Setting(rank=0, masked=True, regions=THREE_REGIONS),
     "kfa-little-noise": Setting(options=LITTLE_NOISE),
+    "kfa-much-noise": Setting(options=MUCH_NOISE),
 }
 ONLINE = {
     "kfa-online": Setting(batches=2),
@@ -218,7 +221,7 @@ def prior_draws(setting: Setting, random: np.random.Generator, n_draws: int) -> 
     regions = np.array(setting.regions)
     draws = simulate(
         random, PRIORS, setting.shape, N_ATOMS, setting.rank, observed, n_draws, regions,
-        dict(setting.options).get("most_noise", np.inf),
+        dict(setting.options).get("most_noise", np.inf), dict(setting.options).get("least_noise", 0.0),
     )  # fmt: skip
     draws["codes"] = draws["slab"] * draws["used"]
     draws["factors"] = np.concatenate(draws["modes"], axis=2)

@@ -230,11 +230,12 @@ def simulate(
     n_draws: int,
     region: np.ndarray | None = None,
     most_noise: float = math.inf,
+    least_noise: float = 0.0,
 ) -> dict[str, Any]:
     """``n_draws`` independent draws of all variables from the prior, as arrays with a leading axis.
 
     ``region`` (N,) says where each item lies; without it all lie in one. The noise prior is cut off at the
-    standard deviation ``most_noise``.
+    standard deviations ``most_noise`` and ``least_noise``.
     """
     n_items, n_entries = observed.shape
     region = np.zeros(n_items, int) if region is None else region
@@ -242,9 +243,10 @@ def simulate(
     draws["used"] = random.random((n_draws, n_items, n_atoms)) < draws["usage"][:, region, :]
     draws["code_precision"] = random.gamma(priors.code[0], 1.0 / priors.code[1], n_draws)
     draws["noise_precision"] = random.gamma(priors.noise[0], 1.0 / priors.noise[1], n_draws)
-    while (too_noisy := draws["noise_precision"] < most_noise**-2).any():
-        drawn = random.gamma(priors.noise[0], 1.0 / priors.noise[1], int(too_noisy.sum()))
-        draws["noise_precision"][too_noisy] = drawn
+    least, most = most_noise**-2, 1.0 / max(least_noise**2, 1e-300)
+    while (outside := (draws["noise_precision"] < least) | (draws["noise_precision"] > most)).any():
+        drawn = random.gamma(priors.noise[0], 1.0 / priors.noise[1], int(outside.sum()))
+        draws["noise_precision"][outside] = drawn
     slab = random.standard_normal((n_draws, n_items, n_atoms))
     draws["slab"] = slab / np.sqrt(draws["code_precision"])[:, None, None]
     grid, below = alpha_grid(lambda alpha: log_alpha_prior(alpha, priors), 1e-6, 40.0)

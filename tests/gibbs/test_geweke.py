@@ -70,8 +70,8 @@ def with_noise_put_on_its_bound(monkeypatch):
     """Instead of drawing it beyond."""
     right = base.draw_precision
 
-    def wrong(count, squares, prior, random, least=0.0):
-        return max(right(count, squares, prior, random), least)
+    def wrong(count, squares, prior, random, least=0.0, most=np.inf):
+        return min(max(right(count, squares, prior, random), least), most)
 
     monkeypatch.setattr(base, "draw_precision", wrong)
 
@@ -105,6 +105,7 @@ def with_the_usage_of_the_next_region(monkeypatch):
         (without_half_of_the_prior_of_joint_slabs, "bpfa-regions-masked"),
         (with_the_usage_of_the_next_region, "bpfa-regions-masked"),
         (with_noise_put_on_its_bound, "kfa-little-noise"),
+        (with_noise_put_on_its_bound, "kfa-much-noise"),
     ],
 )
 def test_a_missing_factor_is_caught(mutation, name, monkeypatch):

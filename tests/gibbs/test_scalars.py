@@ -36,6 +36,30 @@ def test_precision_draws_above_a_bound(count, squares, share):
     assert stats.kstest(left, "uniform").pvalue > SURE
 
 
+@pytest.mark.parametrize("count, squares", [(7, 4.0), (0, 0.0), (1, 1.0), (2_000_000, 1_900_000.0)])
+@pytest.mark.parametrize("share", [0.9, 0.3, 0.1001, 0.0999, 0.01, 1e-6])
+def test_precision_draws_below_a_bound(count, squares, share):
+    """All ways of drawing."""
+    prior = precision.GammaPrior(0.7, 0.5)
+    whole = stats.gamma(*precision.precision_conditional(count, squares, prior)[:1])
+    rate = prior.rate + 0.5 * squares
+    most = whole.ppf(share) / rate
+    random = np.random.default_rng(5)
+    draws = np.array(
+        [precision.draw_precision(count, squares, prior, random, most=most) for _ in range(4000)]
+    )
+    assert draws.max() <= most
+    assert stats.kstest(whole.cdf(draws * rate) / whole.cdf(most * rate), "uniform").pvalue > SURE
+
+
+def test_an_upper_bound_far_out_in_the_tail():
+    prior, random = precision.GammaPrior(1e-6, 1e-6), np.random.default_rng(6)
+    draws = np.array([precision.draw_precision(1e6, 1e6, prior, random, most=0.5) for _ in range(4000)])
+    rate = 0.5e6 / 0.5 - 0.5e6
+    assert draws.max() <= 0.5
+    assert stats.kstest(0.5 - draws, stats.expon(scale=1.0 / rate).cdf).pvalue > SURE
+
+
 def test_a_bound_far_out_in_the_tail():
     """The density is then nearly that of an exponential; and draws come at once."""
     prior, random = precision.GammaPrior(1e-6, 1e-6), np.random.default_rng(6)

@@ -5,7 +5,7 @@ from kruskal.data.arrays import real_array, refuse_constant, refuse_huge, refuse
 from kruskal.data.atomic import atomic_path
 from kruskal.data.contrast import normalize_contrast
 from kruskal.data.corruption import Corrupted, corrupt, write_corrupted
-from kruskal.data.counts import counts_of_roots, noise_grows, roots_of_counts
+from kruskal.data.counts import NOISE_OF_ROOTS, counts_of_roots, noise_grows, roots_of_counts
 from kruskal.data.files import check_writable, read, write
 from kruskal.data.labelled import LabelledPictures, labelled_pictures
 from kruskal.data.masks import observed_entries
@@ -17,6 +17,7 @@ from kruskal.data.scaling import Scaling
 from kruskal.data.splits import split_by_class
 
 __all__ = [
+    "NOISE_OF_ROOTS",
     "Corrupted",
     "LabelledPictures",
     "Loaded",

@@ -12,6 +12,9 @@ import numpy as np
 
 from kruskal.errors import InputError
 
+NOISE_OF_ROOTS = 1.0
+"""Standard deviation of the root of a count that is not small; where few are counted it is less, so that
+much of that would make the model take the noise of others for too small."""
 LEAST = 2.0 * math.sqrt(0.375)
 """The root of 0."""
 _BACK = (-0.125, 0.25 * math.sqrt(1.5), -1.375, 0.625 * math.sqrt(1.5))  # of root^0, ^-1, ^-2, ^-3

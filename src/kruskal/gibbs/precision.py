@@ -4,14 +4,14 @@ r"""Precisions: gamma_eps of the noise and gamma_s of the codes.
     gamma_s   ~ Gamma(e + 1/2 sum z_kn,         f + 1/2 sum z_kn s_kn^2)                       (1.16')
 
 gamma_s has the codes with z = 0 integrated out: exact, and it mixes faster than drawing them. A prior that is
-cut off below t gives the same conditional, cut off below t.
+cut off below or above t gives the same conditional, cut off there.
 """
 
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaincc
+from scipy.special import gammainc, gammaincc
 
 SMALLEST, LARGEST = 1e-12, 1e15
 """Precisions are kept inside this range: data are scaled to about 1, and what follows must not overflow."""
@@ -37,15 +37,50 @@ def precision_conditional(count: Any, squares: Any, prior: GammaPrior) -> tuple[
 
 
 def draw_precision(
-    count: float, squares: float, prior: GammaPrior, random: np.random.Generator, least: float = 0.0
+    count: float,
+    squares: float,
+    prior: GammaPrior,
+    random: np.random.Generator,
+    least: float = 0.0,
+    most: float = math.inf,
 ) -> float:
     """A precision given ``count`` normal deviates with sum of squares ``squares``, and that it is at least
-    ``least``."""
+    ``least``, or at most ``most``: one of the two may be given."""
     shape, rate = precision_conditional(count, squares, prior)
-    return float(np.clip(_standard_gamma(shape, least * rate, random) / rate, max(least, SMALLEST), LARGEST))
+    if most < math.inf:
+        assert least == 0.0
+        drawn = _gamma_below(shape, most * rate, random)
+    else:
+        drawn = _gamma_above(shape, least * rate, random)
+    return float(np.clip(drawn / rate, max(least, SMALLEST), min(most, LARGEST)))
 
 
-def _standard_gamma(shape: float, least: float, random: np.random.Generator) -> float:
+def _gamma_below(shape: float, most: float, random: np.random.Generator) -> float:
+    """Gamma(shape, 1) given that it is at most ``most``, by rejection.
+
+    Far out in the tail: with a the shape, t the bound and x = t (1 - y), the density is proportional to
+    (1 - y)^(a-1) e^(t y), which is at most e^(-(a-1-t) y). So an exponential y of that rate is accepted with
+    the probability (1 - y)^(a-1) e^((a-1) y). A bound near 0 of a shape that is small leaves x^(a-1) e^-x.
+    """
+    if gammainc(shape, most) >= _OFTEN:
+        while True:
+            draw = random.standard_gamma(shape)
+            if draw <= most:
+                return float(draw)
+    steepness = shape - 1.0 - most
+    while True:
+        if steepness > 1.0:
+            y = random.standard_exponential() / steepness
+            log_share = (shape - 1.0) * (math.log1p(-y) + y) if y < 1.0 else -math.inf
+            draw = most * (1.0 - y)
+        else:
+            draw = most * (1.0 - random.random()) ** (1.0 / shape)
+            log_share = -draw
+        if math.log1p(-random.random()) <= log_share:
+            return float(draw)
+
+
+def _gamma_above(shape: float, least: float, random: np.random.Generator) -> float:
     """Gamma(shape, 1) given that it is at least ``least``, by rejection.
 
     Far out in the tail: with a the shape, t the bound and x = t (1 + y), the density is proportional to

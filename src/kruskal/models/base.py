@@ -66,6 +66,7 @@ class FactorModel(ABC):
     fixed_atoms : keep the atoms and what governs them as they are
     most_noise : the noise prior is cut off at this standard deviation; not in the first sweeps (``delay``),
         which begin with few codes and much noise, as strong structure is then found first
+    least_noise : or from this one on
     """
 
     shape: tuple[int, ...]
@@ -81,6 +82,7 @@ class FactorModel(ABC):
     weighted: bool = True
     fixed_atoms: bool = False
     most_noise: float = math.inf
+    least_noise: float = 0.0
     rows: np.ndarray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -220,7 +222,8 @@ class FactorModel(ABC):
         noise_precision = draw_precision(
             sums.n_observed, sums.residual_squares, self.noise_prior,
             generator(seed, Stream.NOISE_PRECISION, number),
-            self.most_noise**-2 if number > self.delay else 0.0,
+            least=self.most_noise**-2 if number > self.delay else 0.0,
+            most=self.least_noise**-2 if self.least_noise > 0.0 else math.inf,
         )  # fmt: skip
         cap = annealed_cap(number, -(-3 * self.annealing // 4), _FIRST_CAP)
         return state._replace(code_precision=code_precision, noise_precision=min(noise_precision, cap))
