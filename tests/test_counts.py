@@ -5,8 +5,11 @@ import pytest
 from scipy import stats
 
 import kruskal
+from kruskal import data
+from kruskal.cli import main
 from kruskal.data import counts_of_roots, noise_grows, roots_of_counts
 from kruskal.data.counts import LEAST
+from kruskal.engines.chain import Chain
 from kruskal.engines.progress import Silent
 
 QUICK = {"patch_shape": (6, 6), "n_atoms": 24, "sweeps": 24, "seed": 1, "threads": 1, "auto": False}
@@ -125,8 +128,49 @@ def test_bad_options_get_one_sentence(options, sentence):
 def test_negative_numbers_are_no_counts():
     values = bumps(5.0)[1].astype(float)
     values[3, 4] = -0.5
-    with pytest.raises(kruskal.InputError, match=r"counts must not be negative, but x holds -0\.5"):
+    with pytest.raises(kruskal.InputError, match=r"x holds -0\.5, but counts are never negative"):
         kruskal.denoise(values, counts=True)
+
+
+@pytest.mark.parametrize("factor", [1 / 200.0, 1e-18])
+def test_fractions_of_one_are_no_counts(factor):
+    with pytest.raises(kruskal.InputError, match="but each count is 1: multiply x, or leave counts out"):
+        kruskal.denoise(bumps(60.0)[1] * factor, counts=True)
+    kruskal.denoise(np.minimum(bumps(3.0)[1], 1), counts=True, **QUICK | {"sweeps": 2})  # no fractions
+    kruskal.denoise(bumps(60.0)[1] / 1.7, counts=True, **QUICK | {"sweeps": 2})  # by the gain of a camera
+
+
+def test_few_photons_are_noisy():
+    """Most are 0, which looks clean; but the noise of roots is known."""
+    found = kruskal.denoise(bumps(3.0)[1], counts=True, n_atoms=8, sweeps=2, seed=1, threads=1, auto=False)
+    assert found.settings["grouping"] == "likeness" and found.settings["sparsity"] > 0.0
+
+
+def test_resumed_in_the_middle(tmp_path, monkeypatch):
+    _, counts = bumps(6.0)
+    whole = kruskal.denoise(counts, counts=True, **QUICK)
+    advance = Chain.advance
+
+    def interrupted(self, *options, **more):
+        if self.done == 9:
+            raise KeyboardInterrupt
+        advance(self, *options, **more)
+
+    monkeypatch.setattr(Chain, "advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kruskal.denoise(counts, counts=True, checkpoint=tmp_path / "run", **QUICK)
+    monkeypatch.setattr(Chain, "advance", advance)
+    np.testing.assert_array_equal(kruskal.resume(tmp_path / "run").mean, whole.mean)
+
+
+@pytest.mark.parametrize("suffix, kind", [(".npy", np.float32), (".png", np.uint8)])
+def test_restored_counts_in_files(suffix, kind, tmp_path):
+    """They are not whole, and only pictures round them."""
+    source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
+    data.write(source, bumps(40.0)[1].astype(np.uint8), dtype=np.uint8)
+    options = ["--counts", "--sweeps", "4", "--atoms", "8", "--threads", "1", "--quiet"]
+    assert main(["denoise", str(source), "-o", str(target), *options]) == 0
+    assert data.read(target).values.dtype == kind
 
 
 def test_noise_that_grows_is_seen():
@@ -137,6 +181,9 @@ def test_noise_that_grows_is_seen():
     even = truth + 40.0 + 3.0 * np.random.default_rng(1).standard_normal(truth.shape)
     assert not noise_grows(even, everything)
     assert not noise_grows(even - 45.0, everything)  # negative: no counts
+    even[:12] = 0.0  # padding has no noise
+    assert not noise_grows(even, everything)
+    assert noise_grows(1e303 * counts, everything)  # without overflow
     for shape in ((2, 2), (5,), (1, 9)):
         assert not noise_grows(np.ones(shape), np.ones(shape, bool))
 

@@ -47,16 +47,18 @@ class Look(NamedTuple):
     directions: float | None = None
 
     @classmethod
-    def at(cls, values: np.ndarray, observed: np.ndarray, scale: float) -> "Look":
-        """Look at an array whose range is about ``scale``."""
+    def at(cls, values: np.ndarray, observed: np.ndarray, scale: float, least_noise: float = 0.0) -> "Look":
+        """Look at an array whose range is about ``scale``, and whose noise is at least ``least_noise``."""
         noise = rough_noise(values, observed)
+        noise = max(noise or 0.0, least_noise) if least_noise else noise
         look = cls(float(observed.mean()), None if noise is None else noise / scale)
         picture = values.ndim == 2 and min(values.shape) > 1
         if picture and look.noisy:  # asked of no others
             look = look._replace(growth=growth_of_differences(values / scale, observed))
         if look.noisy and look.share == 1.0:  # covariances of pairs that are both observed are too uncertain
             patch = _pooled_patch(values.shape)
-            look = look._replace(most_noise=noise_bound(values, patch))
+            most = noise_bound(values, patch)
+            look = look._replace(most_noise=None if most is None else max(most, least_noise))
             if picture and min(patch) > 1 and look.most_noise is not None:
                 look = look._replace(directions=signal_directions(values, patch, look.most_noise))
         return look

@@ -123,8 +123,8 @@ def inpaint(
     time_budget : end the sweeps after so many seconds, pilot runs and compilation not counted, but finish the
         annealing (by default only "mgp-cp" has any then); a resumed run has them anew. It cannot be repeated
         exactly
-    counts : the entries are counts, such as photons: their noise grows with them. Their roots, whose noise
-        does not, are restored, and told as counts again. Not for "mgp-cp", nor with a dictionary
+    counts : the entries are counts, such as photons, 1 for each: their noise grows with them. Their roots,
+        whose noise does not, are restored, and told as counts again. Not for "mgp-cp", nor with a dictionary
     online : learn from one batch of patches at a time, and remember of the others "exact" sums (the same as
         True), the paper's surrogates ("cdf"), or surrogates that are replaced at each visit
         ("incremental"); docs/model.md says what each guarantees
@@ -165,7 +165,8 @@ def inpaint(
     free_patch = channels is None and patch_shape is None and stride is None and dictionary is None
     if one_of("model", model, MODELS) != "mgp-cp" and free_patch and all_channels_alike(values, mask):
         copies, values, mask = values.shape[-1], values[..., 0].copy(), mask[..., 0].copy()
-    look = Look.at(values, mask, scale)
+    least_noise = NOISE_OF_ROOTS if counts else 0.0
+    look = Look.at(values, mask, scale, least_noise)
     if (
         flag("until_converged", until_converged)
         and sweeps is None
@@ -180,7 +181,7 @@ def inpaint(
         "alpha": alpha, "codes": codes, "channels": channels, "usage_prior": usage_prior,
         "sparsity": sparsity, "regions": regions, "grouping": grouping, "until_converged": until_converged,
         "time_budget": time_budget, "online": online, "batch_size": batch_size, "epochs": epochs,
-        "passes": passes, "seed": seed, "look": look, "least_noise": NOISE_OF_ROOTS if counts else 0.0,
+        "passes": passes, "seed": seed, "look": look, "least_noise": least_noise,
     }  # fmt: skip
     resolved = partial(_resolve, settle(options, known, adapt, values.shape))
     settings = resolved(values.shape)

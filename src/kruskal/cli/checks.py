@@ -45,7 +45,7 @@ def check_output(output: Path, suffix: str, inputs: Sequence[Path], figures: Pat
 def check_result_fits(job: Job, inputs: Inputs) -> None:
     """Complain about a format that cannot hold an array of this shape and type."""
     metadata = inputs.loaded.metadata
-    check_writable(job.output, metadata.shape, metadata.dtype)
+    check_writable(job.output, metadata.shape, job.result_dtype(metadata.dtype))
     if job.std is not None:
         check_writable(job.std, metadata.shape, np.float32)
 

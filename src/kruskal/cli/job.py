@@ -10,7 +10,10 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kruskal.data.atomic import atomic_path
+from kruskal.data.formats.pictures import SUFFIXES as PICTURES
 from kruskal.engines.checkpoint_files import HEADER, JOB, clear, foreign_files
 from kruskal.engines.lock import in_use, locked
 from kruskal.errors import InputError
@@ -73,6 +76,12 @@ class Job:
     quiet: bool = False
     command_line: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
+
+    def result_dtype(self, given: np.dtype) -> np.dtype:
+        """That of the input; but the mean of counts is not whole, so float32 where the file can hold it."""
+        picture = self.output.suffix.lower() in PICTURES
+        whole = np.dtype(given).kind in "biu"
+        return np.dtype(np.float32) if self.settings.get("counts") and whole and not picture else given
 
     def output_files(self) -> dict[str, Path]:
         """Return the files that will be written, by the option that asked for them."""

@@ -135,7 +135,8 @@ Counts = Annotated[
     bool,
     typer.Option(
         "--counts",
-        help="The entries are counts, such as photons, whose noise grows with them.",
+        help="The entries are counts, such as photons, 1 for each, whose noise grows with them. Restored "
+        "ones are not whole: files but pictures hold them as float32.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -57,7 +57,7 @@ def _written_one_by_one(
 ) -> Iterator[Path]:
     """Write the outputs, the result first, and yield each when it is there."""
     metadata = inputs.loaded.metadata
-    write(job.output, restoration.mean, like=metadata)
+    write(job.output, restoration.mean, like=metadata, dtype=job.result_dtype(metadata.dtype))
     yield job.output
     if job.std is not None:
         write(job.std, restoration.std, like=metadata, dtype=np.float32)

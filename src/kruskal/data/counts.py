@@ -26,10 +26,19 @@ _GROWTH = 2.0
 
 
 def roots_of_counts(counts: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """2 sqrt(x + 3/8) of counts, whose observed ones must not be negative; NaN stays NaN."""
-    lowest = float(np.min(counts, where=observed, initial=0))
+    """2 sqrt(x + 3/8) of counts, 1 for each; NaN stays NaN.
+
+    The observed ones must not be negative. They need not be whole, as means are not and what is known of the
+    gain of a camera is not; but fractions of 1 alone are no counts.
+    """
+    seen = counts[observed]
+    lowest, highest = float(np.min(seen, initial=0)), float(np.max(seen, initial=0))
     if lowest < 0.0:
-        raise InputError(f"counts must not be negative, but x holds {lowest:g}: leave counts out, or clip x")
+        raise InputError(f"x holds {lowest:g}, but counts are never negative: leave counts out, or clip x")
+    if highest <= 1.0 and (seen != np.rint(seen)).any():
+        raise InputError(
+            f"x has nothing above {highest:g}, but each count is 1: multiply x, or leave counts out"
+        )
     with np.errstate(invalid="ignore"):  # missing ones may be anything
         return 2.0 * np.sqrt(np.maximum(counts.astype(np.float64), 0.0) + 0.375)
 
@@ -65,6 +74,11 @@ def _noise_of_ends(values: np.ndarray, observed: np.ndarray, axis: int) -> tuple
     x, seen = np.moveaxis(values, axis, -1), np.moveaxis(observed, axis, -1)
     whole = seen[..., :-2] & seen[..., 1:-1] & seen[..., 2:]
     first, middle, last = (part[whole].astype(np.float64) for part in (x[..., :-2], x[..., 1:-1], x[..., 2:]))
+    # what is all the same is padding or saturated, and has no noise at all
+    varied = (first != middle) | (middle != last)
+    first, middle, last = (
+        part[varied] / max(1.0, np.max(last, initial=1.0)) for part in (first, middle, last)
+    )
     size = len(first) // _BINS
     if size < _FEWEST:
         return None
