@@ -97,9 +97,9 @@ def test_the_paper_draws_from_what_it_remembers(data, monkeypatch):
         sweeps[-1] += (report,)
         return after, report
 
-    def told(count, squares, *rest):
+    def told(count, squares, *rest, **bounds):
         precisions.append((count, squares))
-        return draw_precision(count, squares, *rest)
+        return draw_precision(count, squares, *rest, **bounds)
 
     monkeypatch.setattr(BPFA, "sweep", watched)
     monkeypatch.setattr(base, "draw_precision", told)
@@ -154,9 +154,9 @@ def test_noise_follows_the_present_epoch_until_draws_are_kept(data, kind, monkey
     counts = []
     draw_precision = base.draw_precision
 
-    def told(count, squares, *rest):
+    def told(count, squares, *rest, **bounds):
         counts.append(count)
-        return draw_precision(count, squares, *rest)
+        return draw_precision(count, squares, *rest, **bounds)
 
     monkeypatch.setattr(base, "draw_precision", told)
     with begin(items, kind, 1) as chain:
