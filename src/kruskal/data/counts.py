@@ -19,7 +19,6 @@ LEAST = 2.0 * math.sqrt(0.375)
 """The root of 0."""
 _BACK = (-0.125, 0.25 * math.sqrt(1.5), -1.375, 0.625 * math.sqrt(1.5))  # of root^0, ^-1, ^-2, ^-3
 _SHARE = 0.25  # of the differences that are smallest, which have the least of edges and texture
-_QUANTILE = 0.31863936396437514  # of |N(0, 1)| below which so many are
 _BINS = 8
 _FEWEST = 100  # differences in a bin
 _GROWTH = 2.0
@@ -68,22 +67,18 @@ def noise_grows(values: np.ndarray, observed: np.ndarray) -> bool:
 
 
 def _noise_of_ends(values: np.ndarray, observed: np.ndarray, axis: int) -> tuple[float, float] | None:
-    """The noise in the eighths of triples along an axis with the smallest and the largest sums."""
+    """What grows like the noise, in the eighths of triples along an axis with the least and largest sums."""
     if values.shape[axis] < 3:
         return None
     x, seen = np.moveaxis(values, axis, -1), np.moveaxis(observed, axis, -1)
     whole = seen[..., :-2] & seen[..., 1:-1] & seen[..., 2:]
-    first, middle, last = (part[whole].astype(np.float64) for part in (x[..., :-2], x[..., 1:-1], x[..., 2:]))
-    # what is all the same is padding or saturated, and has no noise at all
-    varied = (first != middle) | (middle != last)
-    first, middle, last = (
-        part[varied] / max(1.0, np.max(last, initial=1.0)) for part in (first, middle, last)
-    )
-    size = len(first) // _BINS
+    triples = np.stack([x[..., :-2][whole], x[..., 1:-1][whole], x[..., 2:][whole]]).astype(np.float64)
+    triples = triples[:, np.ptp(triples, axis=0) > 0.0]  # others are padding or saturated, and have no noise
+    size = triples.shape[1] // _BINS
     if size < _FEWEST:
         return None
-    order = np.argsort(first + middle + last, kind="stable")
-    differences = np.abs(first - 2.0 * middle + last)
-    ends = (differences[part] for part in (order[:size], order[-size:]))
-    small, large = (float(np.quantile(end, _SHARE)) / (_QUANTILE * math.sqrt(6.0)) for end in ends)
+    triples /= triples.max()  # so that sums do not overflow
+    order = np.argsort(triples.sum(axis=0), kind="stable")
+    differences = np.abs(triples[0] - 2.0 * triples[1] + triples[2])
+    small, large = (float(np.quantile(differences[end], _SHARE)) for end in (order[:size], order[-size:]))
     return small, large
