@@ -34,7 +34,7 @@ def pair_uniform(k: int, n_atoms: int, item: int, sweep: int, seed: int) -> floa
 
 
 def slab_normal(j: int, item: int, sweep: int, seed: int) -> float:
-    """The standard normal of the j-th atom that an item turns out to use in the collapsed draw."""
+    """The standard normal of the j-th atom that comes into use of an item in the collapsed draw."""
     if j < SLABS_AHEAD:
         high, low = (
             word_in_row(i, 2 * SLABS_AHEAD, item, sweep, int(Stream.SLABS), seed)
@@ -48,11 +48,14 @@ def slab_normal(j: int, item: int, sweep: int, seed: int) -> float:
 def draw_item(
     values, observed, atoms, usage, code_precision, noise_precision, old, seed, sweep, item, collapsed=True
 ) -> np.ndarray:  # fmt: skip
-    """New w (K,) of one item, atom by atom; ``values``, ``observed`` (P,), ``atoms`` (K, P), ``old`` (K,)."""
+    """New w (K,) of one item, atom by atom; ``values``, ``observed`` (P,), ``atoms`` (K, P), ``old`` (K,).
+
+    Collapsed: Metropolis steps of z, and values of those that stay in use stay.
+    """
     codes = old.astype(float)
     n_atoms = len(atoms)
     data, design = values[observed], atoms[:, observed]
-    n_used = 0
+    n_new = 0
     for k in range(n_atoms):
         before, codes[k] = codes[k], 0.0
         rest = data - codes @ design
@@ -60,9 +63,14 @@ def draw_item(
         linear = noise_precision * float(design[k] @ rest)
         mean, precision = ref.slab_conditional(code_precision, c, linear)
         if collapsed:
-            probability = expit(ref.logit_collapsed(usage[k], code_precision, c, linear))
-            used = pair_uniform(k, n_atoms, item, sweep, seed) < probability
-            deviate = slab_normal(n_used, item, sweep, seed) if used else 0.0
+            log_odds = ref.logit_collapsed(usage[k], code_precision, c, linear)
+            change = log_odds if before == 0.0 else -log_odds
+            if pair_uniform(k, n_atoms, item, sweep, seed) >= math.exp(min(change, 0.0)):
+                codes[k] = before
+                continue
+            used = before == 0.0
+            deviate = slab_normal(n_new, item, sweep, seed) if used else 0.0
+            n_new += used
         else:
             words = philox(k, item, sweep, int(Stream.CODES), *key_of(seed))
             more = philox(k, item, sweep, int(Stream.PRIOR_SLABS), *key_of(seed))
@@ -73,7 +81,6 @@ def draw_item(
             deviate = float(ndtri(uniform_52(words[2], words[3])))
         if used:
             codes[k] = mean + deviate / math.sqrt(precision)
-            n_used += 1
     return codes
 
 

@@ -68,7 +68,6 @@ MODELS = {
     "kfa-scalar": lambda: KFA(
         shape=(3, 3), n_atoms=9, usage_prior=UsagePrior(9.0, 2.0), rank=2, blocked=False, collapsed=False
     ),
-    "kfa-single": lambda: KFA(shape=(3, 3), n_atoms=9, usage_prior=UsagePrior(9.0, 2.0), rank=2, joint=False),
 }
 
 

@@ -78,12 +78,11 @@ def test_the_dictionary_is_what_the_factors_make(keep, blocked):
         np.testing.assert_allclose(state.dictionary, composed, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("joint", [True, False], ids=["joint", "single"])
 @pytest.mark.parametrize("keep", [None, 0.7], ids=["complete", "masked"])
-def test_the_report(keep, joint):
+def test_the_report(keep):
     """Counts and residual belong to the codes just drawn and the atoms they were drawn with."""
     values, observed = sparse_data((3, 2), 6, 80, keep=keep)
-    model, items = make_bpfa(joint=joint), with_regions(Items.from_matrix(values, observed), 3)
+    model, items = make_bpfa(), with_regions(Items.from_matrix(values, observed), 3)
     with ThreadEngine(items, threads=1) as engine:
         state = model.start("pca", items, 1)
         for number in (1, 2, 3):
@@ -97,18 +96,6 @@ def test_the_report(keep, joint):
     np.testing.assert_array_equal(report.counts, (codes != 0).sum(axis=0))
     assert report.active_per_item == pytest.approx((codes != 0).sum() / 80)
     assert (codes != 0).any()
-
-
-@pytest.mark.parametrize("collapsed", [True, False], ids=["collapsed", "uncollapsed"])
-@pytest.mark.parametrize("keep", [None, 0.7], ids=["complete", "masked"])
-def test_the_joint_draw_changes_values_only(keep, collapsed):
-    """The first sweep with and without it: the same atoms in use, with other values."""
-    items = make_items(keep)
-    start = make_bpfa().start("pca", items, 1)
-    _, joint = run(make_bpfa(collapsed=collapsed), items, start, 1)
-    _, single = run(make_bpfa(collapsed=collapsed, joint=False), items, start, 1)
-    np.testing.assert_array_equal(joint != 0, single != 0)
-    assert (joint != single)[joint != 0].all() and (joint != 0).any()
 
 
 def test_the_start_of_the_usage():

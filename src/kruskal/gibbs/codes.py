@@ -4,18 +4,23 @@ With the residual without atom k, x~_n = x_n - sum_{k' != k} d_k' w_k'n, and the
 
     c_kn = gamma_eps sum_i omega_in d_ik^2,    l_kn = gamma_eps sum_i omega_in d_ik x~_in          (1.10)
 
-collapsed:    logit P(z=1) = logit pi_k + 1/2 log(gamma_s / (gamma_s + c)) + l^2 / (2 (gamma_s + c))  (1.13)
+collapsed:    log r = logit pi_k + 1/2 log(gamma_s / (gamma_s + c)) + l^2 / (2 (gamma_s + c)),         (1.13)
+              the log odds of z=1 to z=0
 uncollapsed:  logit P(z=1 | s) = logit pi_k - (s^2 c - 2 s l) / 2                                    (1.11)
-then          s | z=1 ~ N(l / (gamma_s + c), 1 / (gamma_s + c))                                      (1.12)
+slab          s | z=1 ~ N(l / (gamma_s + c), 1 / (gamma_s + c))                                      (1.12)
 
-s with z=0 is its prior draw and never stored; the uncollapsed form draws it afresh where it needs it.
+The collapsed form changes a z = 0 to 1 with probability min(1, r) and draws its s, and a z = 1 to 0 with
+probability min(1, 1 / r) (Liu's Metropolised Gibbs sampler: exact, and z changes more often than by a draw
+from r / (1 + r)). The s of a z that stays 1 stays too, as all s of an item are drawn anew right after,
+jointly (`kruskal.gibbs.slabs`). The uncollapsed form draws z and s of every pair. s with z=0 is its prior
+draw and never stored; the uncollapsed form draws it afresh where it needs it.
 
 Items are independent given the atoms; within an item the atoms are visited in order. Three things make the
 sweep fast without changing its distribution:
 
 * only the observed entries of an item are touched, and correlations are computed for a block of contiguous
   atoms at a time (masked), or for a chunk of items by one matrix product (complete data, Gram form);
-* for most pairs (item, atom) a comparison tells that z stays 0, see `kruskal.gibbs.pairs`;
+* for most pairs (item, atom) a comparison tells that z stays as it is, see `kruskal.gibbs.pairs`;
 * residuals and correlations are brought up to date only after a change.
 """
 
@@ -27,7 +32,7 @@ from kruskal.gibbs.codes_complete import sweep_complete
 from kruskal.gibbs.codes_masked import sweep_masked
 from kruskal.gibbs.codes_uncollapsed import sweep_uncollapsed
 from kruskal.gibbs.lanes import aligned_zeros
-from kruskal.gibbs.local import Codes, Shard, sum_squares
+from kruskal.gibbs.local import Codes, Shard
 from kruskal.gibbs.pairs import padded
 from kruskal.random import key_of
 
@@ -54,14 +59,6 @@ class CodeModel(NamedTuple):
     products: np.ndarray
 
 
-class CodeDraw(NamedTuple):
-    """What one shard reports after drawing its codes: sufficient statistics of the scalar conditionals."""
-
-    counts: np.ndarray  # (G, K) sum over the items of a region of z_kn
-    squares: np.ndarray  # (K,) sum_n z_kn s_kn^2
-    residual_squares: float  # sum over observed entries of (x - Dw)^2
-
-
 def code_model(dictionary, log_odds, code_precision, noise_precision, dtype, complete) -> CodeModel:
     """Cast the global state once for all items: ``dictionary`` (K, P), ``log_odds`` (G, K) logit pi."""
     atoms = np.ascontiguousarray(dictionary, dtype=dtype)
@@ -86,11 +83,11 @@ def atom_products(dictionary: np.ndarray, complete: bool) -> np.ndarray:
 
 
 def draw_codes(
-    shard: Shard, model: CodeModel, seed: int, sweep: int, collapsed: bool = True, with_squares: bool = True
-) -> CodeDraw:
-    """Draw z and s of every item of a shard; replaces ``shard.codes`` and, if masked, ``shard.residual``.
+    shard: Shard, model: CodeModel, seed: int, sweep: int, collapsed: bool = True
+) -> np.ndarray:  # fmt: skip
+    """Draw the z of every item of a shard, and the s of those that come into use.
 
-    ``with_squares`` False: both sums of squares are NaN, for those who draw the slabs anew right after.
+    Replaces ``shard.codes`` and, if masked, ``shard.residual``; returns sum_n z_kn by region and atom (G, K).
     """
     key = key_of(seed)
     old = shard.codes
@@ -108,17 +105,15 @@ def draw_codes(
             draw = sweep_complete
         else:
             draw = sweep_masked
-        squares = draw(
+        done = draw(
             items.flat, items.origin, items.offset, items.region, shard.entry_start, shard.entry, *old,
             *model[:-1], address,  # the products are for the joint draw of the slabs
-            start, atom, value, counts, shard.residual, with_squares,
+            start, atom, value, counts, shard.residual,
         )  # fmt: skip
-        if not squares < 0.0:
+        if done:
             break
         capacity *= 2  # the buffer was too small; the same random numbers give the same codes again
     for buffer in (atom, value):
         buffer.resize(start[-1], refcheck=False)  # in place: nobody else knows of it
     shard.codes = Codes(start, atom, value)
-    if not with_squares:
-        return CodeDraw(counts, np.full(len(model.dictionary), np.nan), np.nan)
-    return CodeDraw(counts, sum_squares(shard.codes, len(model.dictionary)), squares)
+    return counts

@@ -2,9 +2,9 @@
 
 The correlations of a chunk of items with all atoms come from one matrix product. The atoms of an item are
 then taken in blocks of 64 (`kruskal.gibbs.lanes`): one vector comparison with the bars
-(`kruskal.gibbs.pairs`) tells which unused atoms are to be looked at. A change of a code takes that change
-times a row of the Gram matrix off the correlations of its block at once, and off those of later blocks when
-their turn comes, together with all other changes.
+(`kruskal.gibbs.pairs`) tells whose z may change, and only these are looked at. A change takes the value of
+that code times a row of the Gram matrix off the correlations of its block at once, and off those of later
+blocks when their turn comes, together with all other changes.
 """
 
 import math
@@ -14,17 +14,16 @@ import numpy as np
 from kruskal.gibbs.lanes import above, add_row, add_rows, aligned_zeros, lowest
 from kruskal.gibbs.pairs import (
     CODES,
-    DIGITS,
     NEVER,
     SLABS,
     SLABS_AHEAD,
     SLACK,
     WORDS_AHEAD,
-    fill_logits,
-    is_on,
-    lower_logit,
+    changes,
+    lower_log_uniform,
     slab_normal,
-    surely_on,
+    staying_bar,
+    surely_changes,
 )
 from kruskal.gibbs.systems import padded_rows
 from kruskal.gibbs.vectors import LANES, apart, rarely
@@ -34,7 +33,6 @@ from kruskal.random.philox import fill_words
 
 _CHUNK = 256  # items per matrix product: residuals and correlations stay in the second-level cache
 _ONE = np.uint64(1)
-_HIGH = np.uint64(1 << 63)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -42,22 +40,18 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 def sweep_complete(
     flat, origin, offset, region, entry_start, entry, code_start, code_atom, code_value,
     dictionary, columns, gram, log_odds, gamma_s, gamma_eps, address,
-    new_start, new_atom, new_value, counts, residual, with_squares,
+    new_start, new_atom, new_value, counts, residual,
 ):  # fmt: skip
-    """Draw the codes of a shard and count them by region and atom; returns -1 when the buffer is too small.
-
-    Otherwise the sum of squared residuals, or 0 without ``with_squares``.
-    """
+    """Draw the codes of a shard and count them by region and atom; False when the buffer is too small."""
     n_items, (n_atoms, n_entries), n_padded = origin.shape[0], dictionary.shape, columns.shape[1]
     key_0, key_1, sweep, first_item = address
     number = flat.dtype.type
-    nothing, yes, no = number(0), number(1), number(-1)
     energy = np.zeros(n_padded, flat.dtype)
     gain = np.zeros(n_padded, flat.dtype)  # mean = gain * correlation
     deviation = np.zeros(n_padded, flat.dtype)  # precision^-1/2, precision = gamma_s + gamma_eps energy
     quadratic = np.zeros(n_padded)  # log odds = base of the region + quadratic * correlation^2
     base = np.zeros((log_odds.shape[0], n_padded))
-    slope = np.zeros(n_padded, np.float32)  # bar = slope * (lower bound of log u) + level of the region
+    slope = np.zeros(n_padded, np.float32)  # bar = slope * (bound of +-log u) + level of the region
     level = np.full((log_odds.shape[0], n_padded), NEVER)
     for atom in range(n_atoms):
         energy[atom] = gram[atom, atom]
@@ -80,14 +74,11 @@ def sweep_complete(
     rests = aligned_zeros(_CHUNK, rows.shape[1], flat)
     plain = aligned_zeros(_CHUNK, n_entries, flat) if rows.shape[1] != n_entries else rests
     correlations = aligned_zeros(_CHUNK, n_padded, flat)
-    used_bits = np.ones(n_padded, np.uint16)
-    logits = np.empty(n_padded, np.float32)
-    doubt = np.empty(n_padded, np.float32)
     in_use = np.zeros(n_padded // LANES, np.uint64)
+    held = np.zeros(n_padded, flat.dtype)  # values of the codes in use
     minus = np.empty(n_atoms, flat.dtype)  # what is to be added to correlations: less the changes so far,
     changed = np.empty(n_atoms, np.uint16)  # times the Gram rows of these atoms
-    squares = 0.0
-    filled = 0
+    filled = np.uint64(0)
     for chunk in range(0, n_items, _CHUNK):
         chunk_size = min(_CHUNK, n_items - chunk)
         for m in range(chunk_size):
@@ -100,7 +91,7 @@ def sweep_complete(
         np.dot(plain[:chunk_size], columns, correlations[:chunk_size])
         for m in range(chunk_size):
             if filled + n_atoms > new_atom.shape[0]:
-                return -1.0
+                return False
             n = chunk + m
             item = first_item + n
             row = n % WORDS_AHEAD
@@ -110,114 +101,70 @@ def sweep_complete(
                 fill_words(slab_words, item, sweep, SLABS, key_0, key_1)
                 fill_normals(slab_words, slab_uniforms, slab_normals)
             for i in range(n_padded):
-                bar[i] = slope[i] * lower_logit(bits[row, i]) + level[here, i]
-            begin = code_start[n]
-            n_used = code_start[n + 1] - begin
+                bar[i] = slope[i] * lower_log_uniform(bits[row, i]) + level[here, i]
             mask, last_block = np.uint64(0), np.uint64(0)
-            for c in range(n_used):
-                k = np.uint64(code_atom[begin + c])
-                bar[k] = NEVER
+            for c in range(np.uint64(code_start[n]), np.uint64(code_start[n + 1])):
+                k = np.uint64(code_atom[c])
+                bar[k] = staying_bar(bits[row, k], slope[k], level[here, k])
+                held[k] = code_value[c]
+                correlations[m, k] += energy[k] * held[k]  # with the residual without this atom
                 block = k // np.uint64(LANES)
                 mask = (mask if block == last_block else np.uint64(0)) | (_ONE << (k % np.uint64(LANES)))
                 last_block = block
                 in_use[block] = mask
-                used_bits[c] = bits[row, k]
-            fill_logits(used_bits, n_used, logits, doubt)
-            first_filled = filled
-            n_changed = 0
-            c = 0
+            n_changed, n_new = np.uint64(0), np.uint64(0)
             for first in range(0, n_padded, LANES):
                 block = np.uint64(first // LANES)
                 used = in_use[block]
                 in_use[block] = 0
                 add_rows(correlations, m, first, minus, gram, changed, 0, n_changed)
-                candidates = above(correlations, m, first, bar)
-                # A wrong guess of a branch costs the time until it is known to be wrong. So unused atoms are
-                # sought among the candidates before the last change (`early`), known well before those
-                # after it, and these only tell what that change added. All are decided exactly.
+                candidates = above(correlations, m, first, bar) ^ used
+                # A wrong guess of a branch costs the time until it is known to be wrong. So atoms are sought
+                # among the candidates before the last change (`early`), known well before those after it,
+                # and these only tell what that change added. All are decided exactly.
                 early = candidates
-                upcoming = np.uint64(first + lowest(used | _HIGH))
-                ahead = correlations[m, upcoming]
                 while True:
-                    # unused atoms before the next one in use, or all that are left
-                    before = (used & (~used + _ONE)) - _ONE
-                    while True:
-                        pending = early & before
-                        if candidates & before & ~early != 0:
-                            pending = apart((early | candidates) & before)
-                        if pending == 0:
-                            break
-                        bit = lowest(pending)
-                        later = (_ALL << np.uint64(bit)) << _ONE
-                        early &= later
-                        candidates &= later
-                        k = np.uint64(first + bit)
-                        correlation = correlations[m, k]
-                        on = surely_on(
-                            correlation * correlation, bits[row, k], bar[k], slope[k], level[here, k]
-                        )
-                        if not on:
-                            pair_log_odds = base[here, k] + quadratic[k] * (
-                                float(correlation) * float(correlation)
-                            )
-                            on = is_on(bits[row, k], pair_log_odds, k, item, address)
-                        if on:
-                            place = np.uint64(filled - first_filled)
-                            if rarely(place >= np.uint64(SLABS_AHEAD)):
-                                deviate = number(slab_normal(place, item, address))
-                            else:
-                                deviate = slab_normals[row, place]
-                            new = gain[k] * correlation + deviation[k] * deviate
-                            new_atom[np.uint64(filled)] = k
-                            new_value[np.uint64(filled)] = new
-                            filled += 1
-                            minus[np.uint64(n_changed)] = -new
-                            changed[np.uint64(n_changed)] = k
-                            n_changed += 1
-                            counts[here, k] += 1
-                            early = candidates
-                            candidates = add_row(correlations, m, first, -new, gram, k, bar) & later
-                            ahead = correlations[m, upcoming]
-                    if used == 0:
+                    pending = early
+                    if candidates & ~early != 0:
+                        pending = apart(early | candidates)
+                    if pending == 0:
                         break
-                    # An atom in use is drawn without a branch: the processor guesses branches ahead, and
-                    # whether z stays 1 cannot be guessed.
-                    bit = lowest(used)
-                    used &= used - _ONE
-                    k = np.uint64(first + bit)
-                    at = np.uint64(c)
-                    old = code_value[np.uint64(begin) + at]
-                    whole = ahead + energy[k] * old
-                    gap = whole * whole - number(slope[k] * logits[at] + level[here, k])
-                    if rarely(not abs(gap) > doubt[at] * slope[k] + DIGITS * abs(level[here, k])):
-                        pair_log_odds = base[here, k] + quadratic[k] * (float(whole) * float(whole))
-                        gap = yes if is_on(bits[row, k], pair_log_odds, k, item, address) else no
-                    place = np.uint64(filled - first_filled)
-                    if rarely(place >= np.uint64(SLABS_AHEAD)):
-                        deviate = number(slab_normal(place, item, address))
+                    bit = np.uint64(lowest(pending))
+                    later = (_ALL << bit) << _ONE
+                    early &= later
+                    candidates &= later
+                    k = np.uint64(first) + bit
+                    was_used = (used >> bit) & _ONE
+                    correlation = correlations[m, k]
+                    square = correlation * correlation
+                    if not surely_changes(was_used, square, bits[row, k], bar[k], slope[k], level[here, k]):
+                        odds = base[here, k] + quadratic[k] * (float(correlation) * float(correlation))
+                        if not changes(was_used, odds, bits[row, k], k, item, address):
+                            continue
+                    if rarely(n_new >= np.uint64(SLABS_AHEAD)):
+                        deviate = number(slab_normal(n_new, item, address))
                     else:
-                        deviate = slab_normals[row, place]
-                    new = gain[k] * whole + deviation[k] * deviate
-                    new = new if gap > 0 else nothing
-                    new_atom[np.uint64(filled)] = k
-                    new_value[np.uint64(filled)] = new
-                    filled += gap > 0
-                    counts[here, k] += gap > 0
-                    c += 1
-                    change = new - old
-                    upcoming = np.uint64(first + lowest(used | _HIGH))
-                    ahead = correlations[m, upcoming] - change * gram[k, upcoming]
-                    minus[np.uint64(n_changed)] = -change
-                    changed[np.uint64(n_changed)] = k
-                    n_changed += 1
-                    later = (_ALL << np.uint64(bit)) << _ONE
-                    early = candidates & later
-                    candidates = add_row(correlations, m, first, -change, gram, k, bar) & later
+                        deviate = slab_normals[row, n_new]
+                    new = gain[k] * correlation + deviation[k] * deviate
+                    # no branch: whether an atom comes or goes cannot be guessed
+                    less = held[k] if was_used else -new
+                    held[k] = new
+                    used ^= _ONE << bit
+                    n_new += _ONE - was_used
+                    minus[n_changed] = less
+                    changed[n_changed] = k
+                    n_changed += _ONE
+                    early = candidates
+                    candidates = (add_row(correlations, m, first, less, gram, k, bar) ^ used) & later
+                while used != 0:
+                    k = np.uint64(first + lowest(used))
+                    used &= used - _ONE
+                    new_atom[filled] = k
+                    new_value[filled] = held[k]
+                    counts[here, k] += 1
+                    filled += _ONE
             new_start[n + 1] = filled
-            if with_squares:
-                _residual(flat, origin[n], offset, rows, new_atom, new_value, first_filled, filled, rests, m)
-                squares += _row_squares(rests, m)
-    return squares
+    return True
 
 
 # The loops below take whole arrays and indices, never slices: a slice costs two atomic reference counts.
@@ -231,12 +178,3 @@ def _residual(flat, origin, offset, rows, atom, value, begin, end, rests, m):
         rests[line, i] = flat[base + np.uint64(offset[i])]
     for first in range(0, rows.shape[1], LANES):
         add_rows(rests, m, first, value, rows, atom, begin, end)
-
-
-@kernel
-def _row_squares(rests, m):
-    line = np.uint64(m)
-    total = 0.0
-    for i in range(rests.shape[1]):
-        total += float(rests[line, i]) * float(rests[line, i])
-    return total

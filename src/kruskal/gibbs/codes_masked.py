@@ -3,7 +3,7 @@
 The atoms of an item are taken in blocks of 64 (`kruskal.gibbs.lanes`): their energies sum_i omega_in d_ik^2
 and their correlations with the residual are summed together over the rows of the entry-major dictionary, and
 one vector comparison with the bars (`kruskal.gibbs.pairs`), which depend on the item through the energies,
-tells which unused atoms are to be looked at. After a change the correlations of the block are summed anew.
+tells whose z may change. After a change the correlations of the block are summed anew.
 """
 
 import math
@@ -13,14 +13,16 @@ import numpy as np
 from kruskal.gibbs.lanes import above, aligned_zeros, lowest, set_rows, sum_rows
 from kruskal.gibbs.pairs import (
     CODES,
+    DIGITS,
+    LOG_ERROR,
     NEVER,
     SLABS,
     SLABS_AHEAD,
     SLACK,
     WORDS_AHEAD,
-    is_on,
+    changes,
     lower_log,
-    lower_logit,
+    lower_log_uniform,
     slab_normal,
 )
 from kruskal.gibbs.vectors import LANES
@@ -36,13 +38,12 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 def sweep_masked(
     flat, origin, offset, region, entry_start, entry, code_start, code_atom, code_value,
     dictionary, columns, gram, log_odds, gamma_s, gamma_eps, address,
-    new_start, new_atom, new_value, counts, residual, with_squares,
+    new_start, new_atom, new_value, counts, residual,
 ):  # fmt: skip
     """Draw the codes of a shard; returns as `kruskal.gibbs.codes_complete.sweep_complete`."""
     n_atoms, n_padded = dictionary.shape[0], columns.shape[1]
     key_0, key_1, sweep, first_item = address
     number = flat.dtype.type
-    nothing = number(0)
     level = np.full((log_odds.shape[0], n_padded), NEVER)  # -2 logit pi_kg
     for g in range(log_odds.shape[0]):
         for atom in range(n_atoms):
@@ -56,11 +57,11 @@ def sweep_masked(
     energy = aligned_zeros(1, n_padded, flat)[0]
     correlation = aligned_zeros(1, n_padded, flat)[0]
     in_use = np.zeros(n_padded // LANES, np.uint64)
-    squares = 0.0
-    filled = 0
+    held = np.zeros(n_padded, flat.dtype)  # values of the codes in use
+    filled = np.uint64(0)
     for n in range(origin.shape[0]):
         if filled + n_atoms > new_atom.shape[0]:
-            return -1.0
+            return False
         item = first_item + n
         row = n % WORDS_AHEAD
         here = np.uint64(region[n])
@@ -75,51 +76,58 @@ def sweep_masked(
         for c in range(code_start[n], code_start[n + 1]):
             k = np.uint64(code_atom[c])
             in_use[k // np.uint64(LANES)] |= _ONE << (k % np.uint64(LANES))
+            held[k] = code_value[c]
             subtract_at(residual, entry, begin, end, dictionary, k, code_value[c])
-        first_filled = filled
-        c = code_start[n]
+        n_new = np.uint64(0)
         for first in range(0, n_padded, LANES):
             block = np.uint64(first // LANES)
             used = in_use[block]
             in_use[block] = 0
             sum_rows(correlation, energy, first, residual, columns, entry, begin, end)
             _set_bars(energy, level, here, bits, row, first, gamma_s, gamma_eps, bar)
+            _set_used(energy, level, here, bits, row, first, used, gamma_s, gamma_eps, bar)
             later = _ALL
             while True:
-                looked_at = (above(correlation, 0, first, bar) | used) & later
-                if looked_at == 0:
+                _add_back(correlation, energy, held, first, used & later)
+                looked_at = (above(correlation, 0, first, bar) ^ used) & later
+                changed = False
+                while looked_at != 0:
+                    bit = np.uint64(lowest(looked_at))
+                    looked_at &= looked_at - _ONE
+                    k = np.uint64(first) + bit
+                    was_used = (used >> bit) & _ONE
+                    precision = gamma_s + gamma_eps * energy[k]
+                    linear = gamma_eps * correlation[k]
+                    mean = linear / precision
+                    odds = log_odds[here, k] + 0.5 * (math.log(gamma_s / precision) + linear * mean)
+                    if changes(was_used, odds, bits[row, k], k, item, address):
+                        changed = True
+                        break
+                if not changed:
                     break
-                bit = np.uint64(lowest(looked_at))
                 later = (_ALL << bit) << _ONE
-                k = np.uint64(first) + bit
-                old = nothing
-                if (used >> bit) & _ONE:
-                    old = code_value[c]
-                    c += 1
-                precision = gamma_s + gamma_eps * energy[k]
-                linear = gamma_eps * (correlation[k] + float(energy[k]) * old)
-                mean = linear / precision
-                pair_log_odds = log_odds[here, k] + 0.5 * (math.log(gamma_s / precision) + linear * mean)
-                new = nothing
-                if is_on(bits[row, k], pair_log_odds, k, item, address):
-                    place = np.uint64(filled - first_filled)
-                    if place < np.uint64(SLABS_AHEAD):
-                        deviate = slab_normals[row, place]
+                used ^= _ONE << bit
+                if was_used:
+                    change = -held[k]
+                else:
+                    if n_new < np.uint64(SLABS_AHEAD):
+                        deviate = slab_normals[row, n_new]
                     else:
-                        deviate = slab_normal(place, item, address)
-                    new = number(mean + deviate / math.sqrt(precision))
-                    new_atom[filled] = k
-                    new_value[filled] = new
-                    counts[here, k] += 1
-                    filled += 1
-                if new != old:
-                    subtract_at(residual, entry, begin, end, dictionary, k, new - old)
-                    set_rows(correlation, first, residual, columns, entry, begin, end)
+                        deviate = slab_normal(n_new, item, address)
+                    change = number(mean + deviate / math.sqrt(precision))
+                    held[k] = change
+                    n_new += _ONE
+                subtract_at(residual, entry, begin, end, dictionary, k, change)
+                set_rows(correlation, first, residual, columns, entry, begin, end)
+            while used != 0:
+                k = np.uint64(first + lowest(used))
+                used &= used - _ONE
+                new_atom[filled] = k
+                new_value[filled] = held[k]
+                counts[here, k] += 1
+                filled += _ONE
         new_start[n + 1] = filled
-        if with_squares:
-            for j in range(begin, end):
-                squares += float(residual[j]) * float(residual[j])
-    return squares
+    return True
 
 
 # The loops below take whole arrays and bounds, never slices: a slice costs two atomic reference counts.
@@ -135,10 +143,10 @@ def subtract_at(residual, entry, begin, end, dictionary, k, amount):
 
 @kernel
 def _set_bars(energy, level, here, bits, row, first, gamma_s, gamma_eps, bar):
-    """Squared correlation below which the z of an unused atom of a block surely stays 0.
+    """Squared correlation below which an unused atom of a block surely stays unused.
 
-    2 (log odds - logit u) = (gamma_eps correlation)^2 / precision - log(precision / gamma_s) + 2 logit pi
-    - 2 logit u, and the logarithm and the logit are replaced by their lower bounds.
+    2 (log odds - log u) = (gamma_eps correlation)^2 / precision - log(precision / gamma_s) + 2 logit pi
+    - 2 log u, and the logarithms are replaced by their lower bounds.
     """
     start, at = np.uint64(first), np.uint64(row)
     per_energy = np.float32(gamma_eps / gamma_s)
@@ -146,6 +154,33 @@ def _set_bars(energy, level, here, bits, row, first, gamma_s, gamma_eps, bar):
     for i in range(LANES):
         k = start + np.uint64(i)
         ratio = np.float32(1.0) + per_energy * np.float32(energy[k])
-        log_ratio = lower_log(ratio)
-        uniform_logit = lower_logit(bits[at, k])
-        bar[k] = (level[here, k] + log_ratio + np.float32(2.0) * uniform_logit) * ratio * scale
+        twice = level[here, k] + lower_log(ratio) + np.float32(2.0) * lower_log_uniform(bits[at, k])
+        bar[k] = twice * ratio * scale
+
+
+@kernel
+def _set_used(energy, level, here, bits, row, first, used, gamma_s, gamma_eps, bar):
+    """Squared correlation above which an atom of a block that is in use surely stays in use.
+
+    As above with -log u for log u, and with upper bounds.
+    """
+    start, at = np.uint64(first), np.uint64(row)
+    per_energy = np.float32(gamma_eps / gamma_s)
+    scale = np.float32(gamma_s / (gamma_eps * gamma_eps))
+    while used != 0:
+        k = start + np.uint64(lowest(used))
+        used &= used - _ONE
+        ratio = np.float32(1.0) + per_energy * np.float32(energy[k])
+        room = np.float32(2.0) * SLACK + LOG_ERROR + DIGITS * abs(level[here, k])
+        twice = level[here, k] + lower_log(ratio) - np.float32(2.0) * lower_log_uniform(bits[at, k])
+        bar[k] = (twice + room) * ratio * scale
+
+
+@kernel
+def _add_back(correlation, energy, held, first, used):
+    """The correlations of the atoms in use with the residual without them."""
+    start = np.uint64(first)
+    while used != 0:
+        k = start + np.uint64(lowest(used))
+        used &= used - _ONE
+        correlation[k] += energy[k] * held[k]

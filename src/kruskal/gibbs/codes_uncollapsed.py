@@ -18,7 +18,7 @@ _PRIOR_SLABS = int(Stream.PRIOR_SLABS)
 def sweep_uncollapsed(
     flat, origin, offset, region, entry_start, entry, code_start, code_atom, code_value,
     dictionary, columns, gram, log_odds, gamma_s, gamma_eps, address,
-    new_start, new_atom, new_value, counts, residual, with_squares,
+    new_start, new_atom, new_value, counts, residual,
 ):  # fmt: skip
     """One pair at a time: z given s (1.11), then s given z (1.12)."""
     key_0, key_1, sweep, first_item = address
@@ -28,11 +28,10 @@ def sweep_uncollapsed(
     scratch = np.empty(n_entries, flat.dtype)
     weight = np.zeros(n_atoms, flat.dtype)
     drawn = np.empty(1, flat.dtype)
-    squares = 0.0
     filled = 0
     for n in range(origin.shape[0]):
         if filled + n_atoms > new_atom.shape[0]:
-            return -1.0
+            return False
         item = first_item + n
         here = everything if complete else entry[entry_start[n] : entry_start[n + 1]]
         rest = scratch if complete else residual[entry_start[n] : entry_start[n + 1]]
@@ -68,7 +67,4 @@ def sweep_uncollapsed(
                 subtract_at(rest, here, 0, len(here), dictionary, k, new - old)
             weight[k] = 0
         new_start[n + 1] = filled
-        if with_squares:
-            for j in range(rest.shape[0]):
-                squares += float(rest[j]) * float(rest[j])
-    return squares
+    return True

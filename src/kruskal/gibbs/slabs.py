@@ -5,7 +5,7 @@ With A the atoms in use (z = 1), D_A their entries and omega the mask,
     s_A ~ N(m_A, Lambda^-1),  Lambda = gamma_s I + gamma_eps D_A^T diag(omega) D_A,
     m_A = gamma_eps Lambda^-1 D_A^T (omega o x)
 
-`draw_slabs` draws s_A anew after the pass over (z, s): one at a time, the values of similar atoms creep. With
+`draw_slabs` draws s_A anew after the pass over z: one at a time, values of similar atoms would creep. With
 Lambda = gamma_eps L L^T (`kruskal.gibbs.systems`), s_A = L^-T (L^-1 D_A^T (omega o x) + gamma_eps^-1/2
 normals).
 """
@@ -42,10 +42,10 @@ _JOINT_SLABS = int(Stream.JOINT_SLABS)
 
 
 class SlabDraw(NamedTuple):
-    """What one shard reports after the joint draw; as in `CodeDraw`, without the counts."""
+    """What one shard reports after the joint draw: sufficient statistics of the precisions."""
 
-    squares: np.ndarray
-    residual_squares: float
+    squares: np.ndarray  # (K,) sum_n z_kn s_kn^2
+    residual_squares: float  # sum over observed entries of (x - Dw)^2
 
 
 def draw_slabs(shard: Shard, model: CodeModel, seed: int, sweep: int) -> SlabDraw:

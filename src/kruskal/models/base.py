@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.gibbs.atoms import AtomNoise, AtomOptions, AtomState
-from kruskal.gibbs.codes import CodeDraw, CodeModel, atom_products, code_model, draw_codes
+from kruskal.gibbs.codes import CodeModel, atom_products, code_model, draw_codes
 from kruskal.gibbs.expected import expect_items
 from kruskal.gibbs.local import count_codes
 from kruskal.gibbs.precision import GammaPrior, annealed_cap, draw_precision
@@ -61,7 +61,6 @@ class FactorModel(ABC):
         about a fortieth of that: atoms that mix several causes come apart before the chain is too cold, and
         those that are of no use at first can come back
     collapsed : draw z with s integrated out (default), or the paper's uncollapsed form
-    joint : after that, draw the s of all atoms in use of an item anew, jointly
     weighted : average overlapping items by their precision; if not, all alike
     fixed_atoms : keep the atoms and what governs them as they are
     most_noise : the noise prior is cut off at this standard deviation; not in the first sweeps (``delay``),
@@ -78,7 +77,6 @@ class FactorModel(ABC):
     delay: int = 5
     annealing: int = 0
     collapsed: bool = True
-    joint: bool = True
     weighted: bool = True
     fixed_atoms: bool = False
     most_noise: float = math.inf
@@ -112,47 +110,38 @@ class FactorModel(ABC):
         parts = self.draw_codes(codes, engine, seed, number)
         state = governed()
 
-        def count() -> tuple[CodeDraw, Usage]:
-            drawn = sum_in_order(parts)
-            sums = added(Sums(engine.region_sizes, engine.n_observed, *drawn), rest.sums)
-            return drawn, self.draw_usage(state, sums, seed, number)
+        def count() -> tuple[np.ndarray, Usage]:
+            counts = np.sum(parts, axis=0)
+            everywhere, sizes = counts + rest.sums.counts, engine.region_sizes + rest.sums.region_sizes
+            return counts, self.draw_usage(state, everywhere, sizes, seed, number)
 
         # the usage needs no more than z, so it is drawn while the threads are at the slabs
         counted = engine.beside(count)
-        slabs = self.draw_slabs(codes, engine, seed, number) if self.joint else None
-        drawn, usage = counted()
-        drawn = with_slabs(drawn, slabs)
-        own = Sums(engine.region_sizes, engine.n_observed, *drawn)
+        slabs = self.draw_slabs(codes, engine, seed, number)
+        counts, usage = counted()
+        own = Sums(engine.region_sizes, engine.n_observed, counts, *slabs)
         state = self.draw_precisions(with_usage(state, usage), added(own, rest.sums), seed, number)
         if with_atoms and not self.fixed_atoms:
-            state = self.draw_atoms(state, drawn, engine, seed, number, rest)
+            state = self.draw_atoms(state, int(counts.sum()), engine, seed, number, rest)
         else:
             add_items(engine, rest, self.n_atoms)
-        counts = drawn.counts.sum(axis=0)
         active = float(counts.sum()) / engine.n_items
-        return state, SweepReport(counts, drawn.residual_squares, active, own, rest.pairs)
+        return state, SweepReport(counts.sum(axis=0), own.residual_squares, active, own, rest.pairs)
 
     def govern(self, state: Global, seed: int, number: int) -> Global:
         """Draw what governs the atoms, unless they are kept."""
         return state if self.fixed_atoms else self.draw_atom_prior(state, seed, number)
 
-    def draw_local(self, state: Global, engine: Engine, seed: int, number: int) -> CodeDraw:
-        """The codes of every item, then its slabs."""
+    def draw_local(self, state: Global, engine: Engine, seed: int, number: int) -> Sums:
+        """The codes of every item, then its slabs; what the scalars need to know of them."""
         codes = told_to_items(state, engine)
-        drawn = sum_in_order(self.draw_codes(codes, engine, seed, number))
-        return with_slabs(drawn, self.draw_slabs(codes, engine, seed, number) if self.joint else None)
+        counts = np.sum(self.draw_codes(codes, engine, seed, number), axis=0)
+        slabs = self.draw_slabs(codes, engine, seed, number)
+        return Sums(engine.region_sizes, engine.n_observed, counts, *slabs)
 
-    def draw_codes(self, codes: CodeModel, engine: Engine, seed: int, number: int) -> list[CodeDraw]:
-        """The codes of every item, one atom after the other; what every shard reports.
-
-        Sums of squares only if the values stay, see `draw_slabs`.
-        """
-        return engine.map(
-            partial(
-                draw_codes, model=codes, seed=seed, sweep=number, collapsed=self.collapsed,
-                with_squares=not self.joint,
-            )
-        )  # fmt: skip
+    def draw_codes(self, codes: CodeModel, engine: Engine, seed: int, number: int) -> list[np.ndarray]:
+        """The z of every item, one atom after the other; how many every shard has, by region and atom."""
+        return engine.map(partial(draw_codes, model=codes, seed=seed, sweep=number, collapsed=self.collapsed))
 
     def expect(self, state: Global, engine: Engine) -> list[Slab]:
         """The expected items given which atoms they use, summed where they overlap."""
@@ -197,13 +186,15 @@ class FactorModel(ABC):
 
     def draw_scalars(self, state: Global, sums: Sums, seed: int, number: int) -> Global:
         """pi, gamma_s and gamma_eps."""
-        drawn = self.draw_usage(state, sums, seed, number)
+        drawn = self.draw_usage(state, sums.counts, sums.region_sizes, seed, number)
         return with_usage(self.draw_precisions(state, sums, seed, number), drawn)
 
-    def draw_usage(self, state: Global, sums: Sums, seed: int, number: int) -> Usage:
-        """pi, and what governs it."""
+    def draw_usage(
+        self, state: Global, counts: np.ndarray, region_sizes: np.ndarray, seed: int, number: int
+    ) -> Usage:
+        """pi, and what governs it, given how many items of each region use each atom."""
         usage = draw_usage(
-            Usage(state.log_odds, state.usage_mean, state.concentration), sums.counts, sums.region_sizes,
+            Usage(state.log_odds, state.usage_mean, state.concentration), counts, region_sizes,
             self.usage_prior, self.concentration_prior, number <= self.delay,
             generator(seed, Stream.USAGE, number),
         )  # fmt: skip
@@ -229,7 +220,7 @@ class FactorModel(ABC):
         return state._replace(code_precision=code_precision, noise_precision=min(noise_precision, cap))
 
     def draw_atoms(
-        self, state: Global, drawn: CodeDraw, engine: Engine, seed: int, number: int, rest: Rest
+        self, state: Global, n_codes: int, engine: Engine, seed: int, number: int, rest: Rest
     ) -> Global:
         """All atoms in order, from the statistics of the shards and of the rest, which is used up."""
         atoms = self.atom_state(state)
@@ -239,9 +230,7 @@ class FactorModel(ABC):
             generator(seed, Stream.ATOMS, number).standard_normal((self.n_atoms, n_coefficients)),
             generator(seed, Stream.ATOM_WEIGHTS, number).standard_normal((self.n_atoms, rank)),
         )
-        draw_dictionary(
-            atoms, engine, int(drawn.counts.sum()), rest, state.noise_precision, noise, self.atom_options()
-        )
+        draw_dictionary(atoms, engine, n_codes, rest, state.noise_precision, noise, self.atom_options())
         return state._replace(dictionary=atoms.dictionary, weights=atoms.weights, factors=atoms.factors)
 
     def atom_state(self, state: Global) -> AtomState:
@@ -279,11 +268,6 @@ def told_to_items(state: Global, engine: Engine) -> CodeModel:
         state.dictionary, state.log_odds, state.code_precision, state.noise_precision, engine.dtype,
         engine.complete,
     )  # fmt: skip
-
-
-def with_slabs(drawn: CodeDraw, slabs: SlabDraw | None) -> CodeDraw:
-    """What was drawn, with the values of the codes drawn anew, if they were."""
-    return drawn if slabs is None else CodeDraw(drawn.counts, *slabs)
 
 
 def with_usage(state: Global, usage: Usage) -> Global:

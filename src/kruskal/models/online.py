@@ -129,8 +129,7 @@ def elsewhere(memory: Filtered, n_regions: int, share: float) -> Rest:
 
 def refresh(model: FactorModel, state: Global, engine: Engine, seed: int, number: int) -> Sums:
     """Draw the codes of a batch, with everything global kept; returns what the scalars need of them."""
-    drawn = model.draw_local(state, engine, seed, number)
-    return Sums(engine.region_sizes, engine.n_observed, *drawn)
+    return model.draw_local(state, engine, seed, number)
 
 
 def settle(model: FactorModel, state: Global, sums: Sums, seed: int, number: int) -> Global:
