@@ -92,8 +92,6 @@ class Setting(NamedTuple):
         return observed
 
 
-SINGLE = (("joint", False),)
-"""The slabs one at a time only; without it they are drawn jointly as well."""
 LITTLE_NOISE = (("most_noise", 0.9),)
 """A noise prior that is cut off: three quarters of it, so most conditionals are cut off as well."""
 MUCH_NOISE = (("least_noise", 0.9),)
@@ -102,11 +100,11 @@ SCALAR = (("collapsed", False), ("blocked", False))
 SETTINGS = {
     "kfa": Setting(),
     "kfa-masked": Setting(masked=True),
-    "bpfa-single": Setting(rank=0, options=SINGLE),
+    "bpfa": Setting(rank=0),
     "bpfa-masked": Setting(rank=0, masked=True),
-    "kfa-uncollapsed-scalar-single": Setting(options=SCALAR + SINGLE),
+    "kfa-uncollapsed-scalar": Setting(options=SCALAR),
     "kfa-uncollapsed-scalar-masked": Setting(masked=True, options=SCALAR),
-    "kfa-order-3-single": Setting(shape=(2, 2, 2), masked=True, options=SINGLE),
+    "kfa-order-3": Setting(shape=(2, 2, 2), masked=True),
     "kfa-regions": Setting(regions=THREE_REGIONS),
     "kfa-regions-masked": Setting(masked=True, regions=THREE_REGIONS),
     "bpfa-regions-masked": Setting(rank=0, masked=True, regions=THREE_REGIONS),

@@ -1,5 +1,5 @@
 """Geweke's joint distribution test of whole sweeps: KFA and BPFA, masked and complete, in one region and in
-three, with and without the joint draw of the slabs, all moves on.
+three, all moves on.
 
 KRUSKAL_GEWEKE_SWEEPS sets the number of sweeps per sampler (default 12,000, for four items; BPFA, which is
 cheaper, makes twice as many); `python -m tests.gibbs.geweke` runs one of them alone.
@@ -85,6 +85,15 @@ def without_half_of_the_prior_of_joint_slabs(monkeypatch):
     monkeypatch.setattr(base, "draw_slabs", wrong)
 
 
+def with_half_of_the_odds(monkeypatch):
+    right = base.draw_codes
+
+    def wrong(shard, model, **how):
+        return right(shard, model._replace(log_odds=model.log_odds - np.log(2.0)), **how)
+
+    monkeypatch.setattr(base, "draw_codes", wrong)
+
+
 def with_the_usage_of_the_next_region(monkeypatch):
     right = base.draw_usage
 
@@ -103,6 +112,8 @@ def with_the_usage_of_the_next_region(monkeypatch):
         (without_half_in_the_balance_of_factors, "kfa-masked"),
         (without_the_jacobian_of_the_mean_usage, "bpfa-regions-masked"),
         (without_half_of_the_prior_of_joint_slabs, "bpfa-regions-masked"),
+        (with_half_of_the_odds, "bpfa"),
+        (with_half_of_the_odds, "bpfa-masked"),
         (with_the_usage_of_the_next_region, "bpfa-regions-masked"),
         (with_noise_put_on_its_bound, "kfa-little-noise"),
         (with_noise_put_on_its_bound, "kfa-much-noise"),
