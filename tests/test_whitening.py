@@ -10,7 +10,7 @@ from kruskal.estimators.whitening import prepare
 
 METHODS = {
     "em": {"method": "em", "tol": 1e-9},
-    "stochastic": {"method": "stochastic", "tol": 1e-7, "max_passes": 3000},
+    "stochastic": {"method": "stochastic", "tol": 1e-6, "max_passes": 200},
     "gibbs": {"method": "gibbs", "n_sweeps": 30, "burn_in": 5, "keep_draws": True},
 }
 SIZES = {"many items": (90, 6), "as many": (20, 20), "few items": (30, 50)}
