@@ -184,6 +184,38 @@ def test_one_draw_has_no_spread():
     assert np.isfinite(BayesianSVM(n_sweeps=4, **options).fit(X, y).decision_std(X)).all()
 
 
+def test_copies_of_an_item_are_left_out_together():
+    """Noise with four copies of each item: who trains on a copy of what was left out would be sure of it."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 200)), random.integers(2, size=60)
+    copies, labels = np.repeat(X, 4, axis=0), np.repeat(y, 4)
+    new = random.normal(size=(500, 200))
+    fooled = BayesianSVM().fit(copies, labels).predict_proba(new)
+    names = np.repeat([f"item {n}" for n in range(60)], 4)
+    machine = BayesianSVM().fit(copies, labels, groups=names)
+    assert fooled.max() > 0.8 and machine.predict_proba(new).max() < 0.75
+    np.testing.assert_array_equal(machine.coef_, BayesianSVM(calibration_folds=0).fit(copies, labels).coef_)
+
+
+def test_the_mean_of_the_decisions_of_a_group_counts():
+    """With copies on both sides of an item, far apart, probabilities are those of the item alone."""
+    X, y = blobs(200, 2, spread=1.6)
+    away = np.array([[2.5, 0.0]])
+    pairs, labels = np.stack([X - away, X + away], axis=1).reshape(400, 2), np.repeat(y, 2)
+    machine = BayesianSVM(C=0.05).fit(pairs, labels, groups=np.repeat(np.arange(200), 2))
+    new, truth = blobs(4000, 2, spread=1.6, seed=2)
+    p = machine.predict_proba(new)
+    assert np.mean(p.max(axis=1)) == pytest.approx(np.mean(p.argmax(axis=1) == truth), abs=0.05)
+    one_by_one = BayesianSVM(C=0.05).fit(pairs, labels)
+    assert one_by_one.temperature_ < 0.8 * machine.temperature_
+
+
+def test_every_item_in_a_group_of_its_own_is_no_groups():
+    X, y = blobs()
+    plain, alone = BayesianSVM().fit(X, y), BayesianSVM().fit(X, y, groups=np.arange(len(X)))
+    assert plain.temperature_ == alone.temperature_
+
+
 def test_a_class_with_a_single_item():
     X, y = blobs(30, 2)
     y[0] = 2
@@ -316,6 +348,21 @@ BAD_DATA = {
 def test_bad_data(message):
     with pytest.raises(InputError, match=message):
         BayesianSVM().fit(*BAD_DATA[message])
+
+
+@pytest.mark.parametrize(
+    "groups, message",
+    [
+        ([0, 1, 2], r"groups has shape \(3,\), expected one group for each item, \(4,\)"),
+        ([0, 0, 1, 1], "groups has items of different classes in one group"),
+        ([0, "a", 1, None], "groups mixes values that cannot be ordered"),
+        ([[0], [1, 2], [0], [1]], "groups has lists of different lengths"),
+    ],
+)
+def test_bad_groups(groups, message):
+    groups = np.array(groups, dtype=object) if groups == [0, "a", 1, None] else groups
+    with pytest.raises(InputError, match=message):
+        BayesianSVM().fit(X4, [0, 1, 0, 1], groups=groups)
 
 
 def test_hopeless_scales():

@@ -266,7 +266,7 @@ def test_a_fit_that_fails_leaves_the_former_one(data, monkeypatch):
         model.fit(np.zeros((4, 12, 12)), ["a", "b", "c", "d"])
     np.testing.assert_array_equal(model.predict_proba(X_test), wanted)
 
-    def fail(self, X, y):
+    def fail(self, X, y, groups=None):
         raise InputError("it cannot be fitted")
 
     monkeypatch.setattr(kruskal.BayesianSVM, "fit", fail)

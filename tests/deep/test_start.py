@@ -85,6 +85,25 @@ def test_decisions_see_several_layers_and_copies(layers):
     assert shifted.transform(X) != pytest.approx(upper.transform(X), abs=1e-3)
 
 
+def test_the_machine_may_be_trained_on_the_copies_apart(layers):
+    X, y = bars(60)
+    options = {**OPTIONS, "start": layers, "epochs": 0, "rank": 1, "places": 2, "decide_on": (2,)}
+    options["svm_options"] = {"calibration_folds": 2, "standardize": True, "C": 0.01}
+    plain = kruskal.KruskalDGDN(**options).fit(X, y)
+    mean = kruskal.KruskalDGDN(**options, shift=2).fit(X, y)
+    apart = kruskal.KruskalDGDN(**options, shift=2, copies="apart").fit(X, y)
+    copies = [plain.transform(copy) for copy in shifted_copies(X.astype(np.float32), 1, 2)]
+    by_hand = kruskal.BayesianSVM(**options["svm_options"], method="em", seed=apart.seed).fit(
+        np.stack(copies, axis=1).reshape(300, -1), np.repeat(y, 5), groups=np.repeat(np.arange(60), 5)
+    )
+    np.testing.assert_allclose(apart.svm_.coef_, by_hand.coef_, rtol=1e-4, atol=1e-6)
+    assert apart.svm_.temperature_ == pytest.approx(by_hand.temperature_, rel=1e-3)
+    assert np.abs(apart.svm_.coef_ - mean.svm_.coef_).max() > 1e-3
+    np.testing.assert_array_equal(apart.transform(X), mean.transform(X))
+    decisions = np.mean([by_hand.decision_function(copy) for copy in copies], axis=0)
+    np.testing.assert_allclose(apart.decision_function(X), decisions, rtol=1e-3, atol=1e-4)
+
+
 def test_decisions_see_what_they_were_fitted_on(layers):
     """Whatever the parameters are set to for the next fit."""
     X, y = bars(40)
@@ -105,6 +124,8 @@ def test_decisions_see_what_they_were_fitted_on(layers):
         ({"decide_on": [1], "svm": "trained"}, "decide_on"),
         ({"shift": 2}, "shift"),
         ({"decide_on": [1], "shift": 99}, "shift"),
+        ({"decide_on": [1], "shift": 1, "copies": "both"}, "copies must be one of mean, apart, not 'both'"),
+        ({"decide_on": [1], "copies": "apart"}, "copies 'apart' needs a shift above 0"),
         ({"pretrain": True}, "pretrain"),
         ({"epochs": 0, "svm": "trained"}, "epochs"),
         ({"epochs": 0, "start": None, **SIZES}, "epochs"),
@@ -150,7 +171,7 @@ def test_a_model_from_before_these_options_still_decides(layers):
     options = OPTIONS | {"svm": "trained", "svm_options": None}
     model = kruskal.DGDN(**SIZES, epochs=1, **options).fit(X, y)
     wanted = model.predict(X)
-    for name in ("start", "decide_on", "places", "shift"):
+    for name in ("start", "decide_on", "places", "shift", "copies"):
         del model.__dict__[name]  # as in a pickle of a version before
     assert (model.predict(X) == wanted).all()
     assert model.get_params()["places"] == 3

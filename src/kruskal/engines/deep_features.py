@@ -70,13 +70,15 @@ def layer_weights(
     layers: Sequence[int],
     places: int,
     shift: int,
+    apart: bool,
     chains: int,
     seed: int,
     threads: int | None,
 ) -> np.ndarray:
-    """Weights of ``layers`` (from 1) at a few places, one after the other, mean over copies and chains.
+    """Weights (N, d) of ``layers`` (from 1) at a few places, in a row, mean over copies and chains.
 
-    See `kruskal.deep.places` for the places and for the copies of an image, shifted by ``shift`` pixels.
+    See `kruskal.deep.places` for the places and for the copies of an image, shifted by ``shift`` pixels;
+    ``apart`` takes no mean over these, (N, copies, d).
     """
     network = model.network
     if model.sharpness == np.inf:
@@ -98,12 +100,13 @@ def layer_weights(
             axis=1,
         )
 
-    def mean(part: np.ndarray, items: np.ndarray) -> np.ndarray:
+    def visit(part: np.ndarray, items: np.ndarray) -> np.ndarray:
         copies = shifted_copies(part, network.image_shape[2], shift)
-        total = sum(seen(copy, items, chain) for copy in copies for chain in range(chains))
-        return np.asarray(total / part.dtype.type(len(copies) * chains))
+        found = [sum(seen(copy, items, chain) for chain in range(chains)) for copy in copies]
+        total = np.stack(found, axis=1) if apart else sum(found)
+        return np.asarray(total / part.dtype.type(chains if apart else len(copies) * chains))
 
-    return visit_images(mean, images, threads)
+    return visit_images(visit, images, threads)
 
 
 def run_chain(

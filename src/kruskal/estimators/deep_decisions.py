@@ -24,6 +24,7 @@ class Decisions(Classifier):
     decide_on: Any = None  # these are not in pickles of versions before
     places: int = 3
     shift: int = 0
+    copies: str = "mean"
     start: Any = None
     seed: int
     threads: int | None
@@ -84,7 +85,11 @@ class Decisions(Classifier):
         if self.svm != "trained":
             known = np.flatnonzero(labels >= 0)
             machine = support_vector_machine(self.get_params(deep=False))
-            self.svm_ = machine.fit(self._features(images.values[known]), self.classes_[labels[known]])
+            features = self._copies(images.values[known])
+            pictures = np.repeat(np.arange(len(known)), features.shape[1])
+            self.svm_ = machine.fit(
+                features.reshape(len(pictures), -1), self.classes_[labels[known]][pictures], groups=pictures
+            )
             return
         known = labels[some] >= 0
         shown, true = features[known], labels[some][known]
@@ -94,11 +99,18 @@ class Decisions(Classifier):
 
     def _features(self, values: np.ndarray) -> np.ndarray:
         seen = self._seen or seen_by(self.decide_on, self.places, self.shift)
-        if not seen.layers:
-            return self._top_weights(values)
+        return self._layer_weights(values, seen, False) if seen.layers else self._top_weights(values)
+
+    def _copies(self, values: np.ndarray) -> np.ndarray:
+        """What the support vector machine is trained on, (N, copies, d)."""
+        if self.copies == "apart":
+            return self._layer_weights(values, seen_by(self.decide_on, self.places, self.shift), True)
+        return self._features(values)[:, None]
+
+    def _layer_weights(self, values: np.ndarray, seen: Seen, apart: bool) -> np.ndarray:
         fitted = self._fitted
         return layer_weights(
-            fitted.model, fitted.dense, values, seen.layers, seen.places, seen.shift,
+            fitted.model, fitted.dense, values, seen.layers, seen.places, seen.shift, apart,
             int(self.chains), int(self.seed), self.threads,
         )  # fmt: skip
 

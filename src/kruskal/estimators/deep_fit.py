@@ -27,7 +27,7 @@ _START_IMAGES = 100
 """Images from which the scales of the start are set."""
 _NO_INFLUENCE = (
     "checkpoint", "checkpoint_seconds", "progress", "threads", "chains", "svm", "svm_options", "decide_on",
-    "places", "shift", "start",
+    "places", "shift", "copies", "start",
 )  # fmt: skip
 """Options on which the training does not depend; the atoms of a start are looked at themselves."""
 

@@ -70,6 +70,8 @@ class DGDN(Pictures, Decisions):
         ``places`` places, where the largest and the mean weight of an atom count; None: the top weights
     shift : these weights are means over an image and four copies, shifted by so many pixels along the
         diagonals, in training the machine and at test time
+    copies : ``mean``, or ``apart``: the machine is trained on the weights of every copy as an item of its own
+        (decisions are linear, so those at test time are means over the copies in any case)
     seed : int;  threads : int or None (all cores); results do not depend on it
     checkpoint : folder or None; a fit of the same data and options goes on from there, with the same result
     checkpoint_seconds : time between two checkpoints;  progress : listener or None
@@ -117,6 +119,7 @@ class DGDN(Pictures, Decisions):
         decide_on: Any = None,
         places: int = 3,
         shift: int = 0,
+        copies: str = "mean",
         seed: int = 0,
         threads: int | None = None,
         checkpoint: str | Path | None = None,
@@ -152,6 +155,7 @@ class DGDN(Pictures, Decisions):
         self.decide_on = decide_on
         self.places = places
         self.shift = shift
+        self.copies = copies
         self.seed = seed
         self.threads = threads
         self.checkpoint = checkpoint

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from kruskal.errors import InputError, shown, whole_number
+from kruskal.errors import InputError, one_of, shown, whole_number
+
+COPIES = ("mean", "apart")
 
 
 class Seen(NamedTuple):
@@ -25,6 +27,8 @@ def check_seen(options: dict[str, Any]) -> None:
     whole_number("places", options["places"], 1)
     shift = whole_number("shift", options["shift"], 0)
     layers = options["decide_on"]
+    if one_of("copies", options["copies"], COPIES) == "apart" and shift == 0:
+        raise InputError("copies 'apart' needs a shift above 0: without one an image has no copies")
     if layers is not None:
         if not isinstance(layers, list | tuple) or not layers:
             raise InputError(f"decide_on must be a list of layers or None, not {shown(layers)}")

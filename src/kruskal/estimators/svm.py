@@ -9,9 +9,10 @@ import numpy as np
 from kruskal.engines.one_vs_all import METHODS, ClassFit, Plan, fit_one_vs_all
 from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, check_seed, flag, one_of, positive_number, shown, whole_number
-from kruskal.estimators.calibration import NotCalibratedError, even_folds
+from kruskal.estimators.calibration import Groups, NotCalibratedError, check_groups, even_folds
 from kruskal.estimators.classifier import Classifier, check_features, check_labels
 from kruskal.estimators.scikit import unchanged_on_failure
+from kruskal.estimators.whitening import check_whitening, prepare
 from kruskal.gibbs.precision import GammaPrior
 from kruskal.gibbs.svm import decisions
 from kruskal.models.svm import SVM
@@ -58,6 +59,11 @@ class BayesianSVM(Classifier):
     standardize : bool
         Give every feature mean 0 and standard deviation 1 first; the prior then is one of the standardised
         weights. ``coef_`` and ``intercept_`` are always in the units of the features given.
+    whiten : float or None
+        A strength s: weights have the prior N(0, (S + s m I)^-1 / precision), S being the covariance of the
+        features (the standardised ones with ``standardize``) and m the mean of its diagonal. Directions in
+        which items differ much do not count for more than others; the larger s, the more they do, up to a
+        plain prior of features that are divided by sqrt(s m). C does not depend on the unit of the features.
     calibration_folds : int
         `predict_proba` needs decisions for items that were not trained on: so many folds are left out in
         turn and predicted, which takes as many more fits. 0: no `predict_proba`. Fewer folds are used if a
@@ -75,6 +81,8 @@ class BayesianSVM(Classifier):
     temperature_ : t of `kruskal.models.temperature` (if calibrated)
     """
 
+    whiten: float | None = None  # not in pickles of versions before
+
     def __init__(
         self,
         *,
@@ -90,6 +98,7 @@ class BayesianSVM(Classifier):
         max_passes: int = 50,
         time_budget: float | None = None,
         standardize: bool = False,
+        whiten: float | None = None,
         calibration_folds: int = 3,
         seed: int = 0,
         threads: int | None = None,
@@ -106,6 +115,7 @@ class BayesianSVM(Classifier):
         self.max_passes = max_passes
         self.time_budget = time_budget
         self.standardize = standardize
+        self.whiten = whiten
         self.calibration_folds = calibration_folds
         self.seed = seed
         self.threads = threads
@@ -118,20 +128,25 @@ class BayesianSVM(Classifier):
         check_seed(self.seed)
         check_threads(self.threads)
 
-    def fit(self, X: Any, y: Any) -> "BayesianSVM":
-        """Fit to features X (N, d) and labels y (N,), numbers or strings."""
+    def fit(self, X: Any, y: Any, groups: Any = None) -> "BayesianSVM":
+        """Fit to features X (N, d) and labels y (N,), numbers or strings.
+
+        ``groups`` (N,) says which items are copies of one thing: for the probabilities they are left out
+        together, and the mean of their decisions counts.
+        """
         self.check_parameters()
         model, plan, folds = self._model(), self._plan(), self.calibration_folds
         with unchanged_on_failure(self):
             X = check_features(self, X, fitting=True)
             self.classes_, labels = check_labels(y, len(X))
+            grouped = check_groups(groups, labels)
             fits = self._fit(X, labels, model, plan, 0)
             weights = np.array([one.weights for one in fits])
             self.coef_, self.intercept_ = weights[:, :-1].copy(), weights[:, -1].copy()
             self.precision_ = np.array([one.precision for one in fits])
             self._keep_uncertainty(fits, plan)
             if folds:
-                self.temperature_ = self._calibrate(X, labels, model, plan, folds)
+                self.temperature_ = self._calibrate(X, labels, grouped, model, plan, folds)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -171,19 +186,10 @@ class BayesianSVM(Classifier):
         return probabilities(self._decide(X), self.temperature_)
 
     def _fit(self, X: np.ndarray, labels: np.ndarray, model: SVM, plan: Plan, fold: int) -> list[ClassFit]:
-        mean, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
-        if self.standardize:
-            mean, scale = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
-            scale[scale <= 1e-12 * np.abs(mean)] = 1.0
-            X = (X - mean) / scale
-
-        def restore(weights: np.ndarray) -> np.ndarray:
-            plain = weights[:-1] / scale
-            return np.append(plain, weights[-1] - plain @ mean)
-
+        seen = prepare(X, flag("standardize", self.standardize), check_whitening(self.whiten))
         return fit_one_vs_all(
-            X, labels, len(self.classes_), model, plan, int(self.seed), check_threads(self.threads),
-            fold, restore,
+            seen.values, labels, len(self.classes_), model, plan, int(self.seed),
+            check_threads(self.threads), fold, seen.restore,
         )  # fmt: skip
 
     def _keep_uncertainty(self, fits: list[ClassFit], plan: Plan) -> None:
@@ -203,18 +209,21 @@ class BayesianSVM(Classifier):
                 stacklevel=3,
             )
 
-    def _calibrate(self, X: np.ndarray, labels: np.ndarray, model: SVM, plan: Plan, folds: int) -> float:
-        """The scale of the decisions of items that were left out, classes spread evenly over the folds."""
-        folds = min(folds, int(np.bincount(labels).min()))
+    def _calibrate(
+        self, X: np.ndarray, labels: np.ndarray, groups: Groups, model: SVM, plan: Plan, folds: int
+    ) -> float:
+        """The scale of the decisions of groups that were left out, classes spread evenly over the folds."""
+        folds = min(folds, int(np.bincount(groups.labels).min()))
         if folds < 2:
-            return fit_scale(decisions(X, np.vstack([self.coef_.T, self.intercept_])), labels)
-        fold_of = even_folds(labels, folds, int(self.seed))
+            f = decisions(X, np.vstack([self.coef_.T, self.intercept_]))
+            return fit_scale(groups.means(f), groups.labels)
+        fold_of = even_folds(groups.labels, folds, int(self.seed))[groups.of_item]
         f = np.empty((len(X), len(self.coef_)))
         for fold in range(folds):
             out = fold_of == fold
             fits = self._fit(X[~out], labels[~out], model, plan._replace(keep_draws=False), fold + 1)
             f[out] = decisions(X[out], np.array([one.weights for one in fits]).T)
-        return fit_scale(f, labels)
+        return fit_scale(groups.means(f), groups.labels)
 
     def _model(self) -> SVM:
         learned = isinstance(self.precision, str)
@@ -241,6 +250,7 @@ class BayesianSVM(Classifier):
     def _plan(self) -> Plan:
         one_of("method", self.method, METHODS)
         flag("standardize", self.standardize)
+        check_whitening(self.whiten)
         if self.time_budget is not None and self.method == "gibbs":
             raise InputError("time_budget is not for method 'gibbs': give n_sweeps instead")
         n_sweeps = whole_number("n_sweeps", self.n_sweeps, 1)

@@ -60,12 +60,13 @@ BELOW = {"features": "ckfa", "fit": FIT, "layer": 2, "block": 2}
 STARTED: dict[str, Any] = {
     "atoms": "kruskal", "rank": 1, "epochs": 2, "batch_size": 50, "least_steps": 0, "warm_up": 10,
     "averaging": 0.9, "learning_rate": 0.003, "dropout": 0.5, "decide_on": [2, 3], "places": 3,
-    "shift": 6, "svm": "stochastic",
+    "shift": 6, "copies": "apart", "svm": "stochastic",
     "svm_options": {
-        "C": 0.001, "standardize": True, "tol": 1e-3, "max_passes": 30, "calibration_folds": 0,
+        "C": 0.0002, "standardize": True, "tol": 0.01, "max_passes": 30, "calibration_folds": 0,
     },
 }  # fmt: skip
-"""All layers begin with the atoms of CKFA; decisions see layers 2 and 3 at 3x3 places, and shifted copies."""
+"""All layers begin with the atoms of CKFA; decisions see layers 2 and 3 at 3x3 places, and shifted copies,
+each of which is an item for the support vector machine."""
 START = {"features": "ckfa", "fit": FIT, "start_side": SIDE, "side": 96}
 """These atoms were learned from pictures of side `SIDE`; the model sees larger ones."""
 ROWS = {
