@@ -14,8 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kruskal.gibbs.lanes import add_rows, aligned_zeros
 from kruskal.gibbs.local import Shard
+from kruskal.gibbs.vectors import LANES
 from kruskal.kernel import kernel
+
+_CHUNK = 256  # items whose entries are gathered at a time: they stay in the second-level cache
 
 
 class CompleteStatistics(NamedTuple):
@@ -58,19 +62,47 @@ def complete_statistics(
 
 @kernel
 def _complete(flat, origin, offset, start, atom, value, products, data):
-    n_entries = offset.shape[0]
-    item = np.empty(n_entries)
-    for n in range(origin.shape[0]):
-        base = np.uint64(origin[n])
-        for i in range(n_entries):
-            item[i] = flat[base + np.uint64(offset[i])]
-        for c in range(start[n], start[n + 1]):
-            k, w = np.uint64(atom[c]), float(value[c])
+    """Products of codes item by item, of data atom by atom: what an atom sums up then stays in registers."""
+    n_atoms, n_entries = data.shape
+    width = -(-n_entries // LANES) * LANES
+    entries = aligned_zeros(_CHUNK, width, flat)
+    sums = aligned_zeros(1, width, data)
+    end = np.zeros(n_atoms + 1, np.int64)  # where the users of an atom end in the lists below
+    user = np.empty(0, np.uint16)
+    weight = np.empty(0, value.dtype)
+    for chunk in range(0, origin.shape[0], _CHUNK):
+        stop = min(chunk + _CHUNK, origin.shape[0])
+        first_code, last_code = start[chunk], start[stop]
+        if user.shape[0] < last_code - first_code:
+            user = np.empty(2 * (last_code - first_code), np.uint16)
+            weight = np.empty(2 * (last_code - first_code), value.dtype)
+        end[:] = 0
+        for c in range(first_code, last_code):
+            end[np.uint64(atom[c]) + np.uint64(1)] += 1
+        for k in range(n_atoms):
+            end[k + 1] += end[k]
+        for n in range(chunk, stop):
+            base, line = np.uint64(origin[n]), np.uint64(n - chunk)
             for i in range(n_entries):
-                data[k, i] += w * item[i]
-            for other in range(c, start[n + 1]):  # upper triangle: atoms of an item are in order
-                products[k, np.uint64(atom[other])] += w * float(value[other])
-    for row in range(products.shape[0]):
+                entries[line, i] = flat[base + np.uint64(offset[i])]
+            for c in range(start[n], start[n + 1]):
+                k, w = np.uint64(atom[c]), float(value[c])
+                place = np.uint64(end[k])
+                end[k] += 1
+                user[place], weight[place] = line, value[c]
+                for other in range(c, start[n + 1]):  # upper triangle: atoms of an item are in order
+                    products[k, np.uint64(atom[other])] += w * float(value[other])
+        begin = 0
+        for k in range(n_atoms):
+            if end[k] > begin:
+                for i in range(width):
+                    sums[0, i] = 0.0
+                for first in range(0, width, LANES):
+                    add_rows(sums, 0, first, weight, entries, user, begin, end[k])
+                for i in range(n_entries):
+                    data[k, i] += sums[0, i]
+            begin = end[k]
+    for row in range(n_atoms):
         for column in range(row):
             products[row, column] = products[column, row]
 
