@@ -85,7 +85,7 @@ def atom_products(dictionary: np.ndarray, complete: bool) -> np.ndarray:
 def draw_codes(
     shard: Shard, model: CodeModel, seed: int, sweep: int, collapsed: bool = True
 ) -> np.ndarray:  # fmt: skip
-    """Draw the z of every item of a shard, and the s of those that come into use.
+    """Draw the z of every item of a shard, and the s of those that come into use (uncollapsed: every s).
 
     Replaces ``shard.codes`` and, if masked, ``shard.residual``; returns sum_n z_kn by region and atom (G, K).
     """

@@ -30,10 +30,9 @@ from kruskal.gibbs.conv_tiles import copy_image, inside, propagate, set_merits, 
 from kruskal.gibbs.pairs import (
     NEVER,
     SLACK,
-    STEP,
     WORDS_AHEAD,
 )
-from kruskal.gibbs.scan import BITS_TO_LOG, LOG_OFFSET, float_uniforms, is_on, next_positive
+from kruskal.gibbs.scan import BITS_TO_LOG, LOG_OFFSET, STEP, float_uniforms, is_on, next_positive
 from kruskal.kernel import kernel
 from kruskal.random.philox import fill_words
 

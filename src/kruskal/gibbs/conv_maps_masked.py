@@ -20,8 +20,8 @@ from kruskal.gibbs.conv_blocks import (
     same_atom,
     slab_gain,
 )
-from kruskal.gibbs.pairs import LANES, NEVER, SLACK, STEP, WORDS_AHEAD
-from kruskal.gibbs.scan import correlate, is_on, next_positive, set_bars, sum_energies
+from kruskal.gibbs.pairs import LANES, NEVER, SLACK, WORDS_AHEAD
+from kruskal.gibbs.scan import STEP, correlate, is_on, next_positive, set_bars, sum_energies
 from kruskal.kernel import kernel
 from kruskal.random.philox import fill_words
 

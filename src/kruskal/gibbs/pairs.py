@@ -32,8 +32,6 @@ SLACK = np.float32(2e-3)
 """Room for rounding in twice the log odds."""
 DIGITS = np.float32(1e-5)
 """Room for rounding, as a part of what is rounded."""
-STEP = 16
-"""Loops over the atoms of an item are rounded up to a multiple of this."""
 WORDS_AHEAD = 16
 """Items whose random words are made at a time: so many stay in the first-level cache."""
 SLABS_AHEAD = 32
@@ -94,6 +92,8 @@ def changes(in_use, log_odds, bits, k, item, address):
     against = log_odds if in_use else -log_odds
     if against <= 0.0:
         return True
+    if against != against:  # an item with a value that is not a number gets rid of it
+        return in_use != 0
     low = float(bits) * _CELL
     if low * (1.0 + against * (1.0 + 0.5 * against)) >= 1.0:
         return False
