@@ -3,7 +3,8 @@ r"""Coding: posterior means of the codes of new items, for atoms, usage and prec
 Every item has Gibbs chains of its own that are run from their first sweep to their last before the next item
 is looked at: several short ones, as what an item that is hardly observed is made of has many answers, and one
 chain stays with the first it finds. A sweep draws (z, s) atom by atom, z from r / (1 + r) with the odds of
-(1.13), s from (1.12), then all s of the item jointly (2.1). What is averaged over the kept sweeps is not the draw but its mean given z,
+(1.13), s from (1.12), then all s of the item jointly (2.1). What is averaged over the kept sweeps is not the
+draw but its mean given z,
 
     E[w_A | z, x] = m_A,    E[w_A w_A^T | z, x] = m_A m_A^T + Lambda^-1.
 

@@ -79,8 +79,8 @@ def _complete(flat, origin, offset, start, atom, value, products, data):
         end[:] = 0
         for c in range(first_code, last_code):
             end[np.uint64(atom[c]) + np.uint64(1)] += 1
-        for k in range(n_atoms):
-            end[k + 1] += end[k]
+        for row in range(n_atoms):
+            end[row + 1] += end[row]
         for n in range(chunk, stop):
             base, line = np.uint64(origin[n]), np.uint64(n - chunk)
             for i in range(n_entries):
@@ -93,15 +93,15 @@ def _complete(flat, origin, offset, start, atom, value, products, data):
                 for other in range(c, start[n + 1]):  # upper triangle: atoms of an item are in order
                     products[k, np.uint64(atom[other])] += w * float(value[other])
         begin = 0
-        for k in range(n_atoms):
-            if end[k] > begin:
+        for row in range(n_atoms):
+            if end[row] > begin:
                 for i in range(width):
                     sums[0, i] = 0.0
                 for first in range(0, width, LANES):
-                    add_rows(sums, 0, first, weight, entries, user, begin, end[k])
+                    add_rows(sums, 0, first, weight, entries, user, begin, end[row])
                 for i in range(n_entries):
-                    data[k, i] += sums[0, i]
-            begin = end[k]
+                    data[row, i] += sums[0, i]
+            begin = end[row]
     for row in range(n_atoms):
         for column in range(row):
             products[row, column] = products[column, row]
