@@ -10,7 +10,8 @@ from kruskal.engines.threads import Threads
 from kruskal.gibbs.atoms import AtomNoise, AtomOptions, draw_atoms_complete, pair_index
 from kruskal.gibbs.blocks import MaskedAtoms, block_size, visit
 from kruskal.gibbs.codes import draw_codes
-from kruskal.gibbs.statistics import AtomTerms, complete_statistics, sum_in_order
+from kruskal.gibbs.local import make_shard, shard_bounds
+from kruskal.gibbs.statistics import AtomTerms, complete_statistics, complete_sums, sum_in_order
 from tests.gibbs import reference as ref
 from tests.gibbs.reference import World
 from tests.gibbs.test_codes import after
@@ -20,6 +21,8 @@ from tests.gibbs.worlds import (
     all_codes,
     atom_state,
     cases,
+    codes_of,
+    make_items,
     make_shards,
     make_strong_world,
     make_world,
@@ -113,6 +116,38 @@ def test_statistics_of_complete_data():
     total = sum_in_order([complete_statistics(shard, n_atoms=world.n_atoms) for shard in shards])
     np.testing.assert_allclose(total.code_products, world.codes.T @ world.codes, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(total.data_products, world.codes.T @ world.values, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-5), (np.float64, 1e-12)])
+def test_statistics_of_many_atoms_and_chunks(dtype, tolerance):
+    """Atoms and entries that fill no vectors, items that fill no chunk, an atom without users, and sums that
+    go on from other shards."""
+    n_items, n_atoms, n_entries = 700, 150, 70
+    random = np.random.default_rng(3)
+    codes = np.where(random.random((n_items, n_atoms)) < 0.1, random.normal(size=(n_items, n_atoms)), 0.0)
+    codes[:, 77] = 0.0
+    codes, values = codes.astype(dtype), random.normal(size=(n_items, n_entries)).astype(dtype)
+    items = make_items(values, np.ones(values.shape, bool), (n_entries,))
+    found = None
+    for first, stop in ((0, 300), (300, n_items)):
+        shard = make_shard(items, first, stop)
+        shard.codes = codes_of(codes[first:stop], dtype)
+        found = complete_sums(shard, found, n_atoms=n_atoms)
+    total = found.statistics(n_entries)
+    w, x = codes.astype(float), values.astype(float)
+    np.testing.assert_allclose(total.code_products, w.T @ w, rtol=0, atol=100 * tolerance)
+    np.testing.assert_allclose(total.data_products, w.T @ x, rtol=0, atol=100 * tolerance)
+    np.testing.assert_array_equal(total.code_products, total.code_products.T)
+
+
+def test_later_shards_are_smaller():
+    """All items are in one shard each, and the last shard, which is begun last, is the smallest."""
+    for n_items in (1, 1_024, 1_025, 62_001):
+        bounds = shard_bounds(n_items)
+        assert bounds[0][0] == 0 and bounds[-1][1] == n_items
+        assert all(one[1] == other[0] for one, other in pairwise(bounds))
+        sizes = np.diff(bounds)[:, 0]
+        assert (sizes > 0).all() and (np.diff(sizes) <= 1).all()
 
 
 @pytest.mark.parametrize("size", [1, 5, 16])

@@ -88,6 +88,23 @@ def add_rows(typing, values, line, first, weight, matrix, row, begin, end):
 
 
 @by_hand
+def add_sum_of_rows(typing, values, line, first, weight, matrix, row, begin, end):
+    """As `add_rows`, but the sum is made in the precision of the matrix: for sums of few terms."""
+
+    def generate(context, builder, signature, arguments):
+        code = VectorCode(context, builder, signature, arguments)
+        at = code.whole(1), code.whole(2)
+        total = cgutils.alloca_once_value(builder, ir.Constant(code.vector(4), None))
+        with code.each(code.whole(6), code.whole(7)) as j:
+            here = code.load(4, code.element(5, j), at[1])
+            factor = code.splat(code.element(3, j, like=4))
+            builder.store(code.multiply_add(factor, here, builder.load(total)), total)
+        code.store(builder.fadd(code.load(0, *at), code.like(builder.load(total), code.vector(0))), 0, *at)
+
+    return types.void(values, line, first, weight, matrix, row, begin, end), generate
+
+
+@by_hand
 def set_rows(typing, values, first, weight, matrix, row, begin, end):
     """values[first + i] = sum_{begin <= j < end} weight[j] matrix[row[j], first + i]."""
 

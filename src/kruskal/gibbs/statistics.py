@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.gibbs.lanes import add_rows, aligned_zeros
+from kruskal.gibbs.lanes import add_sum_of_rows, aligned_zeros
 from kruskal.gibbs.local import Shard
+from kruskal.gibbs.pairs import padded
 from kruskal.gibbs.vectors import LANES
 from kruskal.kernel import kernel
 
-_CHUNK = 256  # items whose entries are gathered at a time: they stay in the second-level cache
+_CHUNK = 256  # items that are written out at a time: they stay in the second-level cache
 
 
 class CompleteStatistics(NamedTuple):
@@ -50,23 +51,53 @@ class AtomTerms(NamedTuple):
         return cls(np.zeros((n_atoms, n_entries)), np.zeros((n_atoms, n_entries)))
 
 
-def complete_statistics(
-    shard: Shard, found: CompleteStatistics | None = None, *, n_atoms: int
-) -> CompleteStatistics:
-    """C and B of one shard of complete data, added to what was ``found`` in others."""
+class CompleteSums(NamedTuple):
+    """What `CompleteStatistics` are made of: for every atom the sum of w (w_n, x_n) over the items n.
+
+    ``rows`` (K, K' + P'), with K and P rounded up to vectors: row k has the products with atoms from k on,
+    and with the entries.
+    """
+
+    rows: np.ndarray
+
+    @classmethod
+    def zero(cls, n_atoms: int, n_entries: int) -> "CompleteSums":
+        """Of no items."""
+        return cls(np.zeros((n_atoms, padded(n_atoms) + padded(n_entries))))
+
+    def statistics(self, n_entries: int) -> CompleteStatistics:
+        """C and B."""
+        n_atoms = len(self.rows)
+        later = np.triu(self.rows[:, :n_atoms], 1)
+        products = later + later.T
+        np.fill_diagonal(products, np.diagonal(self.rows))
+        return CompleteStatistics(products, self.rows[:, padded(n_atoms) :][:, :n_entries].copy())
+
+
+def complete_statistics(shard: Shard, *, n_atoms: int) -> CompleteStatistics:
+    """C and B of one shard of complete data."""
+    return complete_sums(shard, n_atoms=n_atoms).statistics(len(shard.items.offset))
+
+
+def complete_sums(shard: Shard, found: CompleteSums | None = None, *, n_atoms: int) -> CompleteSums:
+    """The sums of one shard of complete data, added to what was ``found`` in others."""
     items = shard.items
-    result = CompleteStatistics.zero(n_atoms, len(items.offset)) if found is None else found
+    result = CompleteSums.zero(n_atoms, len(items.offset)) if found is None else found
     _complete(items.flat, items.origin, items.offset, *shard.codes, *result)
     return result
 
 
 @kernel
-def _complete(flat, origin, offset, start, atom, value, products, data):
-    """Products of codes item by item, of data atom by atom: what an atom sums up then stays in registers."""
-    n_atoms, n_entries = data.shape
-    width = -(-n_entries // LANES) * LANES
-    entries = aligned_zeros(_CHUNK, width, flat)
-    sums = aligned_zeros(1, width, data)
+def _complete(flat, origin, offset, start, atom, value, sums):
+    """Atom by atom: what an atom sums up over its users in a chunk stays in registers.
+
+    The codes of an item are written out, with zeros, beside its entries. Products with zeros, ten of eleven
+    here, cost less than a sum in memory for every pair of codes, whose places no processor foresees. A sum
+    over a chunk has the precision of the data, sums of chunks are double.
+    """
+    n_atoms, width = sums.shape
+    first_entry = -(-n_atoms // LANES) * LANES
+    rows = aligned_zeros(_CHUNK, width, flat)  # codes and entries
     end = np.zeros(n_atoms + 1, np.int64)  # where the users of an atom end in the lists below
     user = np.empty(0, np.uint16)
     weight = np.empty(0, value.dtype)
@@ -83,28 +114,23 @@ def _complete(flat, origin, offset, start, atom, value, products, data):
             end[row + 1] += end[row]
         for n in range(chunk, stop):
             base, line = np.uint64(origin[n]), np.uint64(n - chunk)
-            for i in range(n_entries):
-                entries[line, i] = flat[base + np.uint64(offset[i])]
+            for i in range(offset.shape[0]):
+                rows[line, np.uint64(first_entry + i)] = flat[base + np.uint64(offset[i])]
             for c in range(start[n], start[n + 1]):
-                k, w = np.uint64(atom[c]), float(value[c])
+                k = np.uint64(atom[c])
                 place = np.uint64(end[k])
                 end[k] += 1
                 user[place], weight[place] = line, value[c]
-                for other in range(c, start[n + 1]):  # upper triangle: atoms of an item are in order
-                    products[k, np.uint64(atom[other])] += w * float(value[other])
+                rows[line, k] = value[c]
         begin = 0
         for row in range(n_atoms):
             if end[row] > begin:
-                for i in range(width):
-                    sums[0, i] = 0.0
-                for first in range(0, width, LANES):
-                    add_rows(sums, 0, first, weight, entries, user, begin, end[row])
-                for i in range(n_entries):
-                    data[row, i] += sums[0, i]
+                for first in range(row // LANES * LANES, width, LANES):
+                    add_sum_of_rows(sums, row, first, weight, rows, user, begin, end[row])
             begin = end[row]
-    for row in range(n_atoms):
-        for column in range(row):
-            products[row, column] = products[column, row]
+        for n in range(chunk, stop):
+            for c in range(start[n], start[n + 1]):
+                rows[np.uint64(n - chunk), np.uint64(atom[c])] = 0.0
 
 
 def sum_of_two(one, other):

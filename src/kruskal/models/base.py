@@ -124,7 +124,7 @@ class FactorModel(ABC):
         if with_atoms and not self.fixed_atoms:
             state = self.draw_atoms(state, int(counts.sum()), engine, seed, number, rest)
         else:
-            add_items(engine, rest, self.n_atoms)
+            add_items(engine, rest)
         active = float(counts.sum()) / engine.n_items
         return state, SweepReport(counts.sum(axis=0), own.residual_squares, active, own, rest.pairs)
 

@@ -13,19 +13,19 @@ from kruskal.gibbs.blocks import MaskedAtoms, block_size
 from kruskal.gibbs.pair_sums import PARTS, PairStatistics, add_pairs
 from kruskal.gibbs.statistics import (
     CompleteStatistics,
-    complete_statistics,
+    complete_sums,
     sum_of_two,
 )
 from kruskal.gibbs.surrogate import Rest
 from kruskal.models.protocol import Engine
 
 
-def add_items(engine: Engine, rest: Rest, n_atoms: int) -> None:
+def add_items(engine: Engine, rest: Rest) -> None:
     """Add the items of the engine to ``rest.pairs``, if the rest has them."""
     if isinstance(rest.pairs, PairStatistics):
         engine.fold(partial(add_pairs, statistics=rest.pairs, sign=1.0), PARTS)
     elif rest.pairs is not None:
-        sum_of_two(rest.pairs, _complete(engine, n_atoms))
+        sum_of_two(rest.pairs, _complete(engine, *rest.pairs.data_products.shape))
 
 
 def draw_dictionary(
@@ -36,19 +36,19 @@ def draw_dictionary(
 
     ``rest.pairs`` is added to: afterwards it holds the items of the engine as well.
     """
-    how, n_atoms = (noise_precision, noise, options), len(atoms.dictionary)
-    add_items(engine, rest, n_atoms)
+    how = noise_precision, noise, options
+    add_items(engine, rest)
     if isinstance(rest.pairs, PairStatistics):
         draw_atoms_pairs(atoms, rest.pairs, *how)
     elif engine.complete:
-        whole = _complete(engine, n_atoms) if rest.pairs is None else rest.pairs
+        whole = _complete(engine, *atoms.dictionary.shape) if rest.pairs is None else rest.pairs
         draw_atoms_complete(atoms, whole, *how, rest.terms)
     else:
         _draw_in_blocks(atoms, engine, n_codes, rest, *how)
 
 
-def _complete(engine: Engine, n_atoms: int) -> CompleteStatistics:
-    return engine.total(partial(complete_statistics, n_atoms=n_atoms), sum_of_two)
+def _complete(engine: Engine, n_atoms: int, n_entries: int) -> CompleteStatistics:
+    return engine.total(partial(complete_sums, n_atoms=n_atoms), sum_of_two).statistics(n_entries)
 
 
 def _draw_in_blocks(
