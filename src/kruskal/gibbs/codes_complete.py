@@ -19,6 +19,7 @@ from kruskal.gibbs.pairs import (
     SLABS_AHEAD,
     SLACK,
     WORDS_AHEAD,
+    ahead,
     changes,
     lower_log_uniform,
     slab_normal,
@@ -29,7 +30,7 @@ from kruskal.gibbs.systems import padded_rows
 from kruskal.gibbs.vectors import LANES, apart, rarely
 from kruskal.kernel import kernel
 from kruskal.random.normal import fill_normals
-from kruskal.random.philox import fill_words
+from kruskal.random.philox import fill_few_words, fill_words
 
 _CHUNK = 256  # items per matrix product: residuals and correlations stay in the second-level cache
 _ONE = np.uint64(1)
@@ -67,9 +68,9 @@ def sweep_complete(
     rows = padded_rows(dictionary, -1.0)  # less the atoms
     words = np.empty((WORDS_AHEAD, n_padded // 2), np.uint32)
     bits = words.view(np.uint16)  # 16 of every pair
-    slab_words = np.empty((WORDS_AHEAD, 2 * SLABS_AHEAD), np.uint32)
-    slab_uniforms = np.empty((WORDS_AHEAD, SLABS_AHEAD))
-    slab_normals = np.empty((WORDS_AHEAD, SLABS_AHEAD), flat.dtype)
+    slab_words = np.empty((1, 2 * WORDS_AHEAD * SLABS_AHEAD), np.uint32)
+    slab_uniforms = np.empty((1, WORDS_AHEAD * SLABS_AHEAD))
+    slab_normals = np.empty((1, WORDS_AHEAD * SLABS_AHEAD), flat.dtype)
     bar = aligned_zeros(1, n_padded, slope)[0]
     rests = aligned_zeros(_CHUNK, rows.shape[1], flat)
     plain = aligned_zeros(_CHUNK, n_entries, flat) if rows.shape[1] != n_entries else rests
@@ -98,7 +99,7 @@ def sweep_complete(
             here = np.uint64(region[n])
             if row == 0:
                 fill_words(words, item, sweep, CODES, key_0, key_1)
-                fill_words(slab_words, item, sweep, SLABS, key_0, key_1)
+                fill_few_words(slab_words[0], SLABS_AHEAD // 2, item, sweep, SLABS, key_0, key_1)
                 fill_normals(slab_words, slab_uniforms, slab_normals)
             for i in range(n_padded):
                 bar[i] = slope[i] * lower_log_uniform(bits[row, i]) + level[here, i]
@@ -144,7 +145,7 @@ def sweep_complete(
                     if rarely(n_new >= np.uint64(SLABS_AHEAD)):
                         deviate = number(slab_normal(n_new, item, address))
                     else:
-                        deviate = slab_normals[row, n_new]
+                        deviate = slab_normals[0, ahead(row, n_new, WORDS_AHEAD)]
                     new = gain[k] * correlation + deviation[k] * deviate
                     # no branch: whether an atom comes or goes cannot be guessed
                     less = held[k] if was_used else -new

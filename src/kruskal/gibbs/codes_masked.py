@@ -20,6 +20,7 @@ from kruskal.gibbs.pairs import (
     SLABS_AHEAD,
     SLACK,
     WORDS_AHEAD,
+    ahead,
     changes,
     lower_log,
     lower_log_uniform,
@@ -28,7 +29,7 @@ from kruskal.gibbs.pairs import (
 from kruskal.gibbs.vectors import LANES
 from kruskal.kernel import kernel
 from kruskal.random.normal import fill_normals
-from kruskal.random.philox import fill_words
+from kruskal.random.philox import fill_few_words, fill_words
 
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -50,9 +51,9 @@ def sweep_masked(
             level[g, atom] = -2.0 * log_odds[g, atom] - SLACK
     words = np.empty((WORDS_AHEAD, n_padded // 2), np.uint32)
     bits = words.view(np.uint16)  # 16 of every pair
-    slab_words = np.empty((WORDS_AHEAD, 2 * SLABS_AHEAD), np.uint32)
-    slab_uniforms = np.empty((WORDS_AHEAD, SLABS_AHEAD))
-    slab_normals = np.empty((WORDS_AHEAD, SLABS_AHEAD))
+    slab_words = np.empty((1, 2 * WORDS_AHEAD * SLABS_AHEAD), np.uint32)
+    slab_uniforms = np.empty((1, WORDS_AHEAD * SLABS_AHEAD))
+    slab_normals = np.empty((1, WORDS_AHEAD * SLABS_AHEAD))
     bar = aligned_zeros(1, n_padded, level)[0]
     energy = aligned_zeros(1, n_padded, flat)[0]
     correlation = aligned_zeros(1, n_padded, flat)[0]
@@ -67,7 +68,7 @@ def sweep_masked(
         here = np.uint64(region[n])
         if row == 0:
             fill_words(words, item, sweep, CODES, key_0, key_1)
-            fill_words(slab_words, item, sweep, SLABS, key_0, key_1)
+            fill_few_words(slab_words[0], SLABS_AHEAD // 2, item, sweep, SLABS, key_0, key_1)
             fill_normals(slab_words, slab_uniforms, slab_normals)
         begin, end = entry_start[n], entry_start[n + 1]
         base = np.uint64(origin[n])
@@ -111,7 +112,7 @@ def sweep_masked(
                     change = -held[k]
                 else:
                     if n_new < np.uint64(SLABS_AHEAD):
-                        deviate = slab_normals[row, n_new]
+                        deviate = slab_normals[0, ahead(row, n_new, WORDS_AHEAD)]
                     else:
                         deviate = slab_normal(n_new, item, address)
                     change = number(mean + deviate / math.sqrt(precision))

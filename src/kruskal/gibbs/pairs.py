@@ -34,8 +34,9 @@ DIGITS = np.float32(1e-5)
 """Room for rounding, as a part of what is rounded."""
 WORDS_AHEAD = 16
 """Items whose random words are made at a time: so many stay in the first-level cache."""
-SLABS_AHEAD = 32
-"""Normals of an item that are made ahead."""
+SLABS_AHEAD = 16
+"""Normals of an item that are made ahead: few items take more atoms into use in a sweep."""
+_SIDE_BY_SIDE = SLABS_AHEAD // 2
 CODES = int(Stream.CODES)
 SLABS = int(Stream.SLABS)
 REFINED = int(Stream.REFINED)
@@ -104,6 +105,17 @@ def changes(in_use, log_odds, bits, k, item, address):
         return False
     key_0, key_1, sweep, _ = address
     return low + _CELL * uniform_32(philox(k, item, sweep, REFINED, key_0, key_1)[0]) < probability
+
+
+@kernel
+def ahead(row, new, n_rows):
+    """Where the ``new``-th normal, of `SLABS_AHEAD`, of one of ``n_rows`` items stands among all of them.
+
+    They are made of words in the order of `fill_few_words`, n = SLABS_AHEAD / 2 of an item side by side.
+    """
+    n = np.uint64(_SIDE_BY_SIDE)
+    new = np.uint64(new)
+    return (new // n * np.uint64(n_rows) + np.uint64(row)) * n + new % n
 
 
 @kernel

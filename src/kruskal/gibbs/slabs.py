@@ -19,7 +19,7 @@ from kruskal.gibbs.cells import ROWS, subtract_row
 from kruskal.gibbs.codes import CodeModel
 from kruskal.gibbs.lanes import add_rows, aligned_zeros
 from kruskal.gibbs.local import Codes, Shard, sum_squares
-from kruskal.gibbs.pairs import SLABS_AHEAD
+from kruskal.gibbs.pairs import SLABS_AHEAD, ahead
 from kruskal.gibbs.systems import (
     WINDOW,
     factorise,
@@ -36,7 +36,7 @@ from kruskal.gibbs.vectors import ITEMS, LANES
 from kruskal.kernel import kernel
 from kruskal.random import Stream, key_of
 from kruskal.random.normal import fill_normals
-from kruskal.random.philox import fill_words
+from kruskal.random.philox import fill_few_words
 
 _JOINT_SLABS = int(Stream.JOINT_SLABS)
 
@@ -82,16 +82,18 @@ def _draw(
     rest = aligned_zeros(n_entries, ITEMS, double)
     inverse = aligned_zeros(most + 1, ITEMS, double)
     slab = aligned_zeros(most + 1, ITEMS, double)
-    words = np.empty((WINDOW, 2 * SLABS_AHEAD), np.uint32)
-    uniforms = np.empty((WINDOW, SLABS_AHEAD))
-    normals = np.empty(((most + SLABS_AHEAD - 1) // SLABS_AHEAD, WINDOW, SLABS_AHEAD))
+    words = np.empty((1, 2 * WINDOW * SLABS_AHEAD), np.uint32)
+    uniforms = np.empty((1, WINDOW * SLABS_AHEAD))
+    normals = np.empty(((most + SLABS_AHEAD - 1) // SLABS_AHEAD, 1, WINDOW * SLABS_AHEAD))
     squares = 0.0
     for first in range(0, origin.shape[0], WINDOW):
         stop = min(first + WINDOW, origin.shape[0])
         sort_window(code_start, first, stop, order, place)
         largest = code_start[order[0] + 1] - code_start[order[0]]
         for page in range((largest + SLABS_AHEAD - 1) // SLABS_AHEAD):
-            fill_words(words, first_item + first, sweep, _JOINT_SLABS, key_0, key_1, page)
+            fill_few_words(
+                words[0], SLABS_AHEAD // 2, first_item + first, sweep, _JOINT_SLABS, key_0, key_1, page
+            )
             fill_normals(words, uniforms, normals[page])
         for group in range((stop - first + ITEMS - 1) // ITEMS):
             take_group(order, group, code_start, code_atom, begin, active, picked)
@@ -110,7 +112,11 @@ def _draw(
                 page, at = a // SLABS_AHEAD, a % SLABS_AHEAD
                 for lane in range(ITEMS):
                     n = max(order[group * ITEMS + lane], first)
-                    deviate = noise_std * normals[page, n - first, at] if a < active[lane] else 0.0
+                    deviate = (
+                        noise_std * normals[page, 0, ahead(n - first, at, WINDOW)]
+                        if a < active[lane]
+                        else 0.0
+                    )
                     slab[a, lane] = cells[n_unknowns * pitch + a, lane] + deviate
             solve_back(n_unknowns, pitch, cells, inverse, slab)
             for lane in range(ITEMS):

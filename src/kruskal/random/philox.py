@@ -58,23 +58,43 @@ def uniform_52(high, low):
 
 
 @kernel
-def fill_words(words, item, sweep, stream, key_0, key_1, page=0):
+def fill_words(words, item, sweep, stream, key_0, key_1):
     """Fill ``words`` (items, 4 n) uint32 with words for consecutive items from ``item`` on.
 
-    ``words[m, q n + c]`` is word q of the counter (page n + c, item + m, sweep, stream): blocks in a
+    ``words[m, q n + c]`` is word q of the counter (c, item + m, sweep, stream): blocks in a
     loop without branches, which the compiler turns into vector instructions. (It does not when this loop
     stands inside a large kernel, so many items are filled at a time.)
     """
     for m in range(words.shape[0]):
-        _fill_row(words[m], item + m, sweep, stream, key_0, key_1, page)
+        _fill_row(words[m], item + m, sweep, stream, key_0, key_1)
 
 
 @kernel
-def _fill_row(row, item, sweep, stream, key_0, key_1, page):
+def _fill_row(row, item, sweep, stream, key_0, key_1):
     n = row.shape[0] // 4
     for c in range(n):
-        word_0, word_1, word_2, word_3 = philox(page * n + c, item, sweep, stream, key_0, key_1)
+        word_0, word_1, word_2, word_3 = philox(c, item, sweep, stream, key_0, key_1)
         row[c] = word_0
         row[n + c] = word_1
         row[2 * n + c] = word_2
         row[3 * n + c] = word_3
+
+
+@kernel
+def fill_few_words(words, n, item, sweep, stream, key_0, key_1, page=0):
+    """`fill_words` for rows too short for vector instructions: those of all items in one loop.
+
+    ``words`` (4 n items,) holds word q of the counter (page n + c, item + m, sweep, stream) at
+    ``(q items + m) n + c``, with m from 0 to items - 1. ``n`` is a power of two.
+    """
+    size = words.shape[0] // 4
+    shift = 0
+    while n >> (shift + 1) > 0:
+        shift += 1
+    for i in range(size):
+        c, m = page * n + (i & (n - 1)), i >> shift
+        word_0, word_1, word_2, word_3 = philox(c, item + m, sweep, stream, key_0, key_1)
+        words[i] = word_0
+        words[size + i] = word_1
+        words[2 * size + i] = word_2
+        words[3 * size + i] = word_3
