@@ -8,7 +8,7 @@ import pytest
 
 from kruskal.engines.threads import Threads
 from kruskal.gibbs.atoms import AtomNoise, AtomOptions, draw_atoms_complete, pair_index
-from kruskal.gibbs.blocks import MaskedAtoms, block_size, visit
+from kruskal.gibbs.blocks import MaskedAtoms, block_size, list_users, visit
 from kruskal.gibbs.codes import draw_codes
 from kruskal.gibbs.local import make_shard, shard_bounds
 from kruskal.gibbs.statistics import AtomTerms, complete_statistics, complete_sums, sum_in_order
@@ -69,16 +69,24 @@ def twin_of(world: World, noise: AtomNoise, options: AtomOptions) -> World:
     return draw_all_atoms(world, entries, noise.weights, options.blocked, options.fixed_weights)
 
 
+def users_of(shard, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lists of the items that use each block of ``size`` atoms."""
+    n_blocks = -(-(int(shard.codes.atom.max(initial=0)) + 1) // size) + 1
+    n_codes = len(shard.codes.atom)
+    users = np.empty(n_blocks + 1, np.int64), np.empty(n_codes, np.uint32), np.empty(n_codes, np.uint32)
+    list_users(shard.codes.start, shard.codes.atom, size, *users)
+    return users
+
+
 def block_sums(shards, first: int, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Squares, correlations and products of a block over all shards, with the residuals as they are."""
     n_entries = len(shards[0].items.offset)
     sums = np.zeros((2 * size + size * (size - 1) // 2, n_entries))
     nothing = np.zeros((size, n_entries), shards[0].residual.dtype)
     for shard in shards:
-        atom, start = shard.codes.atom, shard.codes.start
-        before = np.array([(atom[i:j] < first).sum() for i, j in pairwise(start)])
+        users = users_of(shard, size)
         visit(
-            shard.entry_start, shard.entry, shard.residual, *shard.codes, start[:-1] + before, first, size,
+            shard.entry_start, shard.entry, shard.residual, *shard.codes, *users, first // size, size,
             nothing, sums,
         )  # fmt: skip
     return sums[:size], sums[size : 2 * size], sums[2 * size :]
@@ -148,6 +156,24 @@ def test_later_shards_are_smaller():
         assert all(one[1] == other[0] for one, other in pairwise(bounds))
         sizes = np.diff(bounds)[:, 0]
         assert (sizes > 0).all() and (np.diff(sizes) <= 1).all()
+
+
+@pytest.mark.parametrize("size", [1, 5, 16])
+def test_lists_of_users(size):
+    """Every block has the items with a code in it, in order, each once with the first of these codes."""
+    shards, _ = drawn_world(many_items_world(0, masked=True))
+    for shard in shards:
+        start, atom = shard.codes.start, shard.codes.atom
+        begins, user, code = users_of(shard, size)
+        for block, (begin, stop) in enumerate(pairwise(begins)):
+            inside = atom // size == block
+            wanted = [
+                (n, i + np.argmax(inside[i:j]))
+                for n, (i, j) in enumerate(pairwise(start))
+                if inside[i:j].any()
+            ]
+            assert list(zip(user[begin:stop], code[begin:stop])) == wanted
+        assert begins[0] == 0
 
 
 @pytest.mark.parametrize("size", [1, 5, 16])

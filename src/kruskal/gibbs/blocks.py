@@ -5,7 +5,8 @@ The atoms are taken in blocks of b. For a block the items tell, with the residua
     sum omega w_k^2,   sum omega w_k h   per entry and atom,   sum omega w_k w_k'   per entry and pair k < k'
 
 and that is all that is needed to draw the block's atoms one after the other. The change of the atoms is
-applied to the residuals at the beginning of the next block's visit, so a block costs one visit to the items.
+applied to the residuals at the beginning of the next block's visit. Lists of the items that use each block
+are made before the first, so a visit costs what the codes of its block do, however many items there are.
 
 A few shards in a row are visited one after the other. What such rows find is added in pairs, up to one, so
 that the order of all additions depends on the number of shards alone. All of this happens in one kernel per
@@ -71,13 +72,17 @@ class MaskedAtoms:
         n_entries, dtype = atoms.dictionary.shape[1], shards[0].residual.dtype
         length = shards_per_sum(len(shards))
         n_rows = -(-len(shards) // length)
-        first_item = np.cumsum([0, *(shard.n_items for shard in shards)])
+        first_code = np.cumsum([0, *(len(shard.codes.atom) for shard in shards)])
+        n_blocks = -(-len(atoms.dictionary) // size)
         self._cells = new_cells()
         self._visits = (
             np.array([_addresses(shard) for shard in shards], np.uint64),
-            first_item,
-            np.empty(first_item[-1], np.int64),
-            np.zeros(0, np.uint32),
+            np.array([shard.n_items for shard in shards]),
+            first_code,
+            np.empty((len(shards), n_blocks + 1), np.int64),
+            np.empty(first_code[-1], np.uint32),
+            np.empty(first_code[-1], np.uint32),
+            np.zeros(0, np.int64),
             np.zeros(0, np.uint16),
             np.zeros(0, dtype),
             np.empty((n_rows, _n_sums(size), n_entries)),
@@ -146,7 +151,10 @@ def _follow(cells, visits):
 @kernel
 def _work(task, visits):
     """A task: the sums of a row of shards, or a slice of the sums of all rows added."""
-    addresses, first_item, cursor, of_entry, of_atom, of_value, sums, length, size, change = visits
+    (
+        addresses, n_items, first_code, users_start, user, user_code, of_place, of_atom, of_value, sums,
+        length, size, change,
+    ) = visits  # fmt: skip
     n_rows = sums.shape[0]
     block, place = divmod(task, n_rows + _SLICES)
     if place >= n_rows:
@@ -154,55 +162,86 @@ def _work(task, visits):
         return
     sums[place] = 0.0
     for number in range(place * length, min((place + 1) * length, addresses.shape[0])):
-        at = addresses[number]
-        here = cursor[first_item[number] : first_item[number + 1]]
-        n_items = here.shape[0]
-        entry_start = array_at(at[0], n_items + 1, cursor)
-        n_seen = entry_start[n_items]
-        start = array_at(at[3], n_items + 1, cursor)
-        n_codes = start[n_items]
+        at, n = addresses[number], n_items[number]
+        entry_start, start = array_at(at[0], n + 1, of_place), array_at(at[3], n + 1, of_place)
+        n_seen, n_codes = entry_start[n], start[n]
+        atom = array_at(at[4], n_codes, of_atom)
+        mine = slice(first_code[number], first_code[number + 1])
+        users = users_start[number], user[mine], user_code[mine]
         if block == 0:
-            here[:] = start[:n_items]
+            list_users(start, atom, size, *users)
         visit(
-            entry_start, array_at(at[1], n_seen, of_entry), array_at(at[2], n_seen, of_value),
-            start, array_at(at[4], n_codes, of_atom), array_at(at[5], n_codes, of_value),
-            here, block * size, size, change, sums[place],
+            entry_start, array_at(at[1], n_seen, user), array_at(at[2], n_seen, of_value),
+            start, atom, array_at(at[5], n_codes, of_value), *users, block, size, change, sums[place],
         )  # fmt: skip
 
 
 @kernel
-def visit(entry_start, entry, residual, start, atom, value, cursor, first, size, change, sums):
-    """Add what the items of a shard say of the block that begins with atom ``first``.
+def list_users(start, atom, size, users_start, user, user_code):
+    """Which items use which block of ``size`` atoms, and which is their first code in it.
 
-    ``cursor`` (n,) tells how far the blocks have come in each item's codes.
+    Block b has the items ``user[j]`` with the codes from ``user_code[j]`` on, in the order of the items, for
+    users_start[b] <= j < users_start[b + 1].
+    """
+    users_start[:] = 0
+    for n in range(start.shape[0] - 1):
+        stop = 0
+        for c in range(start[n], start[n + 1]):
+            if atom[c] >= stop:
+                block = np.int64(atom[c]) // size
+                stop = (block + 1) * size
+                users_start[block + 1] += 1
+    for block in range(1, users_start.shape[0]):
+        users_start[block] += users_start[block - 1]
+    for n in range(start.shape[0] - 1):
+        stop = 0
+        for c in range(start[n], start[n + 1]):
+            if atom[c] >= stop:
+                block = np.int64(atom[c]) // size
+                stop = (block + 1) * size
+                place = np.uint64(users_start[block])
+                users_start[block] += 1
+                user[place], user_code[place] = n, c
+    for block in range(users_start.shape[0] - 1, 0, -1):  # the places have moved on to the next block's
+        users_start[block] = users_start[block - 1]
+    users_start[0] = 0
+
+
+@kernel
+def visit(
+    entry_start, entry, residual, start, atom, value, users_start, user, user_code, block, size, change, sums
+):  # fmt: skip
+    """Add what the items of a shard say of a block of atoms.
+
+    Before that the ``change`` of the block before is taken off the residuals. The users are of `list_users`.
     """
     squares, correlations, products = sums[:size], sums[size : 2 * size], sums[2 * size :]
-    previous, stop = first - size, first + size
-    for n in range(start.shape[0] - 1):
-        end = start[n + 1]
-        c = cursor[n]
-        if c == end or atom[c] >= stop:
-            continue
-        begin, n_seen = np.uint64(entry_start[n]), entry_start[n + 1] - entry_start[n]
+    first, stop = block * size, (block + 1) * size
+    previous = first - size
+    for j in range(users_start[max(block - 1, 0)], users_start[block]):
+        n, c = np.uint64(user[j]), np.int64(user_code[j])
+        begin, n_seen, end = np.uint64(entry_start[n]), entry_start[n + 1] - entry_start[n], start[n + 1]
         while c < end and atom[c] < first:
             k, w = np.uint64(atom[c] - previous), value[c]
-            for j in range(n_seen):
-                at = begin + np.uint64(j)
+            for i in range(n_seen):
+                at = begin + np.uint64(i)
                 residual[at] -= w * change[k, entry[at]]
             c += 1
-        cursor[n] = c
+    for j in range(users_start[block], users_start[block + 1]):
+        n, c = np.uint64(user[j]), np.int64(user_code[j])
+        begin, n_seen, end = np.uint64(entry_start[n]), entry_start[n + 1] - entry_start[n], start[n + 1]
         while c < end and atom[c] < stop:
             k, w = np.uint64(atom[c] - first), float(value[c])
-            for j in range(n_seen):
-                at = begin + np.uint64(j)
+            for i in range(n_seen):
+                at = begin + np.uint64(i)
                 squares[k, entry[at]] += w * w
                 correlations[k, entry[at]] += w * residual[at]
             other = c + 1
             while other < end and atom[other] < stop:
                 both = w * float(value[other])
                 pair = np.uint64(pair_index(np.int64(k), np.int64(atom[other]) - first, size))
-                for j in range(n_seen):
-                    products[pair, entry[begin + np.uint64(j)]] += both
+                for i in range(n_seen):
+                    products[pair, entry[begin + np.uint64(i)]] += both
                 other += 1
             c += 1
 
