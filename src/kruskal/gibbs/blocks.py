@@ -35,6 +35,7 @@ from kruskal.gibbs.together import (
 from kruskal.kernel import address_of, array_at, kernel
 
 _MOST_BYTES = 2**28  # of the sums of all rows of shards
+_NO_BLOCK = 2**32  # the number of none
 _SLICES = 4  # tasks in which the sums of all rows are added
 
 
@@ -184,26 +185,25 @@ def list_users(start, atom, size, users_start, user, user_code):
     users_start[b] <= j < users_start[b + 1].
     """
     users_start[:] = 0
-    for n in range(start.shape[0] - 1):
-        stop = 0
+    width = np.uint32(size)
+    for n in range(start.shape[0] - 1):  # no branches: no processor guesses them
+        last = np.uint64(_NO_BLOCK)
         for c in range(start[n], start[n + 1]):
-            if atom[c] >= stop:
-                block = np.int64(atom[c]) // size
-                stop = (block + 1) * size
-                users_start[block + 1] += 1
-    for block in range(1, users_start.shape[0]):
-        users_start[block] += users_start[block - 1]
-    for n in range(start.shape[0] - 1):
-        stop = 0
-        for c in range(start[n], start[n + 1]):
-            if atom[c] >= stop:
-                block = np.int64(atom[c]) // size
-                stop = (block + 1) * size
-                place = np.uint64(users_start[block])
-                users_start[block] += 1
-                user[place], user_code[place] = n, c
-    for block in range(users_start.shape[0] - 1, 0, -1):  # the places have moved on to the next block's
-        users_start[block] = users_start[block - 1]
+            block = np.uint64(np.uint32(atom[c]) // width)
+            users_start[block + np.uint64(1)] += block != last
+            last = block
+    for b in range(1, users_start.shape[0]):
+        users_start[b] += users_start[b - 1]
+    for n in range(start.shape[0] - 1):  # from the last code to the first, which remains
+        last = np.uint64(_NO_BLOCK)
+        for c in range(start[n + 1] - 1, start[n] - 1, -1):
+            block = np.uint64(np.uint32(atom[c]) // width)
+            users_start[block] += block != last
+            last = block
+            place = np.uint64(users_start[block] - 1)
+            user[place], user_code[place] = n, c
+    for b in range(users_start.shape[0] - 1, 0, -1):  # the places have moved on to the next block's
+        users_start[b] = users_start[b - 1]
     users_start[0] = 0
 
 
