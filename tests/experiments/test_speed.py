@@ -207,6 +207,8 @@ def test_quality_stops_the_clock_at_the_target():
     assert [point["sweep"] for point in answer["curve"]] == [1, 2, 3, 4]
     assert answer["reached"]["seconds"] == answer["curve"][answer["reached"]["sweep"] - 1]["seconds"]
     assert answer["curve"][0]["draw"] == pytest.approx(answer["curve"][0]["mean"])
+    assert list(answer["psnr_of_seeds"]) == [1, 2, 3]
+    assert len(set(answer["psnr_of_seeds"].values())) == 3 and min(answer["psnr_of_seeds"].values()) > 5
     never = asdict(replace(TINY, target_psnr=99.0))
     assert call_here("quality", {"plan": never, "keep": 0.2, "threads": 1})["reached"] is None
 

@@ -23,6 +23,7 @@ class Plan:
     growth_runs : how many runs are made while the number of items grows
     growth_threads : "all" thread counts asked for, or only the "most"
     quality_sweeps : sweeps of the run that is timed until it passes ``target_psnr``
+    quality_seeds : of runs of the same length, untimed, for the PSNR of this version beside others
     startup_repeats : processes started to time the start
     peers : whether other programs are run;  peer_sweeps : sweeps before the error that a peer has to reach
     peer_seconds : longest time given to a peer that is trained;  peer_checks : items it is judged by
@@ -51,6 +52,7 @@ class Plan:
     growth_runs: int = 3
     growth_threads: str = "all"
     quality_sweeps: int = 60
+    quality_seeds: tuple[int, ...] = (1, 2, 3)
     target_psnr: float = 26.9
     startup_repeats: int = 5
     peers: bool = True
@@ -86,6 +88,7 @@ QUICK = Plan(
     growth_runs=1,
     growth_threads="most",
     quality_sweeps=20,
+    quality_seeds=(1,),
     n_images=2_000,
     n_pictures=20,
     n_trained=1_000,

@@ -112,6 +112,12 @@ def _quality(console: Console, measured: dict[str, Any]) -> None:
         f"{measured['target_psnr']} dB passed {arrival}; {measured['run_sweeps']} sweeps in "
         f"{measured['run_seconds']:.1f} s, peak memory {measured['peak_bytes'] / 1e6:,.0f} MB"
     )
+    seeds = measured["psnr_of_seeds"]
+    console.print(
+        f"inpaint, rank 2, {measured['run_sweeps']} sweeps, half of them burn-in, no annealing: "
+        + ", ".join(f"{value:.3f} dB (seed {seed})" for seed, value in seeds.items())
+        + f", mean {sum(seeds.values()) / len(seeds):.3f}"
+    )
 
 
 def _growth(console: Console, measured: dict[str, Any]) -> None:
