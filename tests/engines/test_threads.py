@@ -10,7 +10,17 @@ from threadpoolctl import threadpool_info
 
 from kruskal.engines import threads
 from kruskal.engines.threads import Threads
-from kruskal.gibbs.together import NONE, OVER, allow, await_finished, dismiss, finish, new_cells, take
+from kruskal.gibbs.together import (
+    NONE,
+    OVER,
+    await_finished,
+    current_round,
+    dismiss,
+    finish,
+    new_cells,
+    open_round,
+    take,
+)
 from kruskal.patches import Items
 
 
@@ -49,16 +59,17 @@ class Waiting:
     """A team whose followers wait for the leader, who fails or does not."""
 
     def __init__(self, fails: bool) -> None:
-        self.fails, self.over, self.followed = fails, Event(), 0
+        self.fails, self.over, self.followed = fails, Event(), set[int]()
 
-    def lead(self) -> None:
+    def lead(self, n_seats: int) -> None:
         if self.fails:
             raise RuntimeError("lost the way")
         self.dismiss()
 
-    def follow(self) -> None:
+    def follow(self, seat: int, n_seats: int) -> None:
         assert self.over.wait(20)
-        self.followed += 1
+        assert 0 < seat < n_seats
+        self.followed.add(seat)
 
     def dismiss(self) -> None:
         self.over.set()
@@ -78,25 +89,46 @@ def test_those_who_follow_come_to_an_end(fails, threads):
         with pytest.raises(RuntimeError, match="lost the way") if fails else nullcontext():
             engine.together(gather)
         engine.drain()
-    assert teams[0].followed == threads - 1
+    assert teams[0].followed == set(range(1, threads))
 
 
 def test_followers_that_nobody_leads_are_dismissed():
-    cells = new_cells()
-    assert take(cells) == NONE
+    cells = new_cells(3)
+    assert current_round(cells) == 0
+    assert take(cells, current_round(cells), 3, 1, 2) == NONE
     dismiss(cells)
-    assert take(cells) == OVER
+    assert current_round(cells) == OVER
 
 
-def test_tasks_are_taken_once_and_in_order():
-    cells = new_cells()
-    allow(cells, 2)
-    assert [take(cells) for _ in range(3)] == [0, 1, NONE]
-    finish(cells)
-    finish(cells)
-    await_finished(cells, 2)
-    allow(cells, 3)
-    assert [take(cells), take(cells)] == [2, NONE]
+def test_tasks_are_taken_once_in_every_round():
+    """From both ends; a round that is over has none, whoever still thinks of it."""
+    cells = new_cells(5)
+    open_round(cells, 1)
+    assert [take(cells, 1, 5, seat, 2) for seat in (0, 1, 1, 0, 0, 1)] == [0, 4, 3, 1, 2, NONE]
+    for _ in range(5):
+        finish(cells)
+    await_finished(cells, 5)
+    open_round(cells, 2)
+    assert [take(cells, 2, 2, seat, 2) for seat in (1, 1, 1)] == [1, 0, NONE]
+    assert take(cells, 1, 5, 1, 2) == NONE
+    open_round(cells, 3)
+    assert [take(cells, 3, 5, 0, 1) for _ in range(6)] == [0, 1, 2, 3, 4, NONE]
+
+
+@pytest.mark.parametrize("n_seats", [1, 2, 3, 4, 7, 16])
+@pytest.mark.parametrize("n_tasks", [1, 2, 4, 8])
+def test_a_seat_alone_finds_all_tasks(n_tasks, n_seats):
+    """And begins where its neighbour ends."""
+    firsts = []
+    for seat in range(n_seats):
+        cells = new_cells(n_tasks)
+        found = [take(cells, 1, n_tasks, seat, n_seats) for _ in range(n_tasks + 1)]
+        assert sorted(found[:-1]) == list(range(n_tasks)) and found[-1] == NONE
+        firsts.append(found[0])
+    if n_seats == 2:
+        assert firsts == [0, n_tasks - 1]
+    if n_seats == 4 and n_tasks == 8:
+        assert firsts == [0, 3, 4, 7]
 
 
 def blas_threads() -> list[int]:

@@ -95,7 +95,7 @@ def block_sums(shards, first: int, size: int) -> tuple[np.ndarray, np.ndarray, n
 def draw_in_blocks(shards, state, world: World, size: int, noise: AtomNoise, options: AtomOptions, past=None):
     """All atoms of masked data in blocks of ``size``, by a leader whom nobody follows; the shards stay."""
     past = AtomTerms.zero(world.n_atoms, world.n_entries) if past is None else past
-    MaskedAtoms(copy.deepcopy(shards), state, world.noise_precision, noise, options, past, size).lead()
+    MaskedAtoms(copy.deepcopy(shards), state, world.noise_precision, noise, options, past, size).lead(1)
 
 
 def sweep_blocks(world: World, shards, size: int, noise: AtomNoise, options: AtomOptions):

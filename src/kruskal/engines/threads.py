@@ -96,8 +96,9 @@ class Threads(Generic[S]):
         followers: list[Future[None]] = []
         try:
             if self._pool is not None:
-                followers = [self._pool.submit(team.follow) for _ in range(self.threads - 1)]
-            team.lead()
+                seats = range(1, self.threads)
+                followers = [self._pool.submit(team.follow, seat, self.threads) for seat in seats]
+            team.lead(self.threads)
         finally:
             team.dismiss()
         _await(followers)

@@ -24,11 +24,12 @@ from kruskal.gibbs.statistics import AtomTerms
 from kruskal.gibbs.together import (
     NONE,
     OVER,
-    allow,
     await_finished,
+    current_round,
     dismiss,
     finish,
     new_cells,
+    open_round,
     pause,
     take,
 )
@@ -75,7 +76,7 @@ class MaskedAtoms:
         n_rows = -(-len(shards) // length)
         first_code = np.cumsum([0, *(len(shard.codes.atom) for shard in shards)])
         n_blocks = -(-len(atoms.dictionary) // size)
-        self._cells = new_cells()
+        self._cells = new_cells(max(n_rows, _SLICES))
         self._visits = (
             np.array([_addresses(shard) for shard in shards], np.uint64),
             np.array([shard.n_items for shard in shards]),
@@ -93,13 +94,13 @@ class MaskedAtoms:
         )
         self._draws = (*atoms, *past, noise_precision, *noise, *options)
 
-    def lead(self) -> None:
-        """Draw the atoms, and work on the sums with those who follow."""
-        _lead(self._cells, self._visits, self._draws)
+    def lead(self, n_seats: int) -> None:
+        """Draw the atoms, and work on the sums with those who follow, if they come."""
+        _lead(self._cells, self._visits, self._draws, n_seats)
 
-    def follow(self) -> None:
+    def follow(self, seat: int, n_seats: int) -> None:
         """Work on the sums until the leader is done."""
-        _follow(self._cells, self._visits)
+        _follow(self._cells, self._visits, seat, n_seats)
 
     def dismiss(self) -> None:
         """Let those who follow come to an end."""
@@ -112,55 +113,67 @@ def _addresses(shard: Shard) -> list[int]:
 
 
 @kernel
-def _lead(cells, visits, draws):
+def _lead(cells, visits, draws, n_seats):
     sums, _, size, change = visits[-4:]
     atoms, how = draws[:6], draws[6:]
     n_rows, n_atoms = sums.shape[0], atoms[0].shape[0]
     n_blocks = (n_atoms + size - 1) // size
-    stop = 0
+    n_finished = 0
     for block in range(n_blocks):
-        for n_tasks in (n_rows, _SLICES):
-            stop += n_tasks
-            allow(cells, stop)
-            task = take(cells)
-            while task != NONE:
-                _work(task, visits)
-                finish(cells)
-                task = take(cells)
-            await_finished(cells, stop)
+        for number in range(2 * block + 1, 2 * block + 3):
+            open_round(cells, number)
+            _work_on(cells, number, visits, 0, n_seats)
+            n_finished += _n_tasks(number, n_rows)
+            await_finished(cells, n_finished)
         first = block * size
         draw_block(*atoms, first, min(size, n_atoms - first), size, sums[0], *how, change)
-    allow(cells, OVER)
+    open_round(cells, OVER)
 
 
 @kernel
-def _follow(cells, visits):
+def _follow(cells, visits, seat, n_seats):
     looks = 0
     while True:
-        task = take(cells)
-        if task == OVER:
+        number = current_round(cells)
+        if number == OVER:
             return
-        if task == NONE:
+        if _work_on(cells, number, visits, seat, n_seats) == 0:
             looks += 1
             pause(looks)
-            continue
-        looks = 0
-        _work(task, visits)
-        finish(cells)
+        else:
+            looks = 0
 
 
 @kernel
-def _work(task, visits):
-    """A task: the sums of a row of shards, or a slice of the sums of all rows added."""
+def _n_tasks(number, n_rows):
+    """Of a round: in odd ones the rows of shards are visited, in even ones their sums are added."""
+    return n_rows if number % 2 else _SLICES
+
+
+@kernel
+def _work_on(cells, number, visits, seat, n_seats):
+    """Do tasks of a round until there is none left; how many."""
+    n_tasks = _n_tasks(number, visits[-4].shape[0])
+    done = 0
+    task = take(cells, number, n_tasks, seat, n_seats)
+    while task != NONE:
+        if number % 2:
+            _visit_row((number - 1) // 2, task, visits)
+        else:
+            _add_rows(visits[-4], task)
+        finish(cells)
+        done += 1
+        task = take(cells, number, n_tasks, seat, n_seats)
+    return done
+
+
+@kernel
+def _visit_row(block, place, visits):
+    """What a row of shards says of a block of atoms."""
     (
         addresses, n_items, first_code, users_start, user, user_code, of_place, of_atom, of_value, sums,
         length, size, change,
     ) = visits  # fmt: skip
-    n_rows = sums.shape[0]
-    block, place = divmod(task, n_rows + _SLICES)
-    if place >= n_rows:
-        _add_rows(sums, place - n_rows)
-        return
     sums[place] = 0.0
     for number in range(place * length, min((place + 1) * length, addresses.shape[0])):
         at, n = addresses[number], n_items[number]

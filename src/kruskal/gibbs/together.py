@@ -1,10 +1,13 @@
 """Threads that work together inside of kernels: tasks that they take, and how they wait for each other.
 
 Between two calls from Python threads fall asleep, and to wake one up takes longer than many a task. So a team
-of threads enters one kernel each and stays there until all is done. The leader allows tasks, numbered through
-from 0; everyone takes the next one until there is none, and the leader waits until all are finished. Those
-who follow may come late or not at all: the leader then does their tasks. Nothing here depends on who takes
-which task.
+of threads enters one kernel each and stays there until all is done. The leader opens one round of tasks after
+the other, numbered from 1; everyone takes tasks of the round until there is none, and the leader waits until
+all are finished. Those who follow may come late or not at all: the leader then does their tasks. Nothing here
+depends on who takes which task.
+
+What a task touches is soonest at hand for the thread that had the same task in the round before. So threads
+look for tasks from places of their own: of two neighbours one goes up, the other comes down, until they meet.
 
 The cells of memory that all look at stand in an array of `new_cells`, a line of the cache apart.
 """
@@ -19,36 +22,48 @@ from numba.core import cgutils
 
 from kruskal.kernel import by_hand, kernel
 
-_TAKEN, _ALLOWED, _FINISHED = 0, 16, 32
-_N_CELLS = 48
+_ROUND, _FINISHED, _FIRST_TASK, _LINE = 0, 16, 32, 16
 NONE, OVER = -1, -2
-"""What `take` tells if there is no task at present, and if there will be none any more."""
+"""What `take` tells if there is no task left, and the number of the round after the last."""
 _PATIENCE = 2_000  # looks, some tens of nanoseconds each, before other programs are let in between them
 _PAUSES = {"x86_64": "llvm.x86.sse2.pause", "AMD64": "llvm.x86.sse2.pause"}  # of LLVM, by processor
 
 
-def new_cells() -> np.ndarray:
-    """For a team that has not begun: no task is allowed, taken or finished."""
-    return np.zeros(_N_CELLS, np.int64)
+def new_cells(n_tasks: int) -> np.ndarray:
+    """For a team that has not begun, and rounds of ``n_tasks`` tasks at most."""
+    return np.zeros(_FIRST_TASK + n_tasks * _LINE, np.int64)
 
 
 def dismiss(cells: np.ndarray) -> None:
     """Let those who follow come to an end, whether or not anyone leads."""
-    cells[_ALLOWED] = OVER
+    cells[_ROUND] = OVER
 
 
 @kernel
-def take(cells):
-    """The number of the next task, which is now the caller's; or `NONE`, or `OVER`."""
-    while True:
-        allowed = _read(cells, _ALLOWED)
-        if allowed == OVER:
-            return OVER
-        task = _read(cells, _TAKEN)
-        if task >= allowed:
-            return NONE
-        if _swap(cells, _TAKEN, task, task + 1):
+def open_round(cells, number):
+    """Let the tasks of a round be taken, or tell that it is `OVER`."""
+    _write(cells, _ROUND, number)
+
+
+@kernel
+def current_round(cells):
+    """The number of the round that is open; 0 before the first."""
+    return _read(cells, _ROUND)
+
+
+@kernel
+def take(cells, number, n_tasks, seat, n_seats):
+    """A task of the round, which is now the caller's; or `NONE`. ``seat`` is the caller among ``n_seats``."""
+    pair, n_pairs = seat // 2, (n_seats + 1) // 2
+    down = seat % 2
+    first = (pair + down) * n_tasks // n_pairs - down
+    for j in range(n_tasks):
+        task = (first - j if down else first + j) % n_tasks
+        at = _FIRST_TASK + task * _LINE
+        last = _read(cells, at)  # the last round in which somebody took this task
+        if last < number and _swap(cells, at, last, number):
             return task
+    return NONE
 
 
 @kernel
@@ -58,16 +73,10 @@ def finish(cells):
 
 
 @kernel
-def allow(cells, stop):
-    """Let all tasks below ``stop`` be taken, or tell that it is `OVER`."""
-    _write(cells, _ALLOWED, stop)
-
-
-@kernel
-def await_finished(cells, stop):
-    """Wait until all tasks below ``stop`` are done."""
+def await_finished(cells, n_tasks):
+    """Wait until so many tasks, of all rounds, are done."""
     looks = 0
-    while _read(cells, _FINISHED) < stop:
+    while _read(cells, _FINISHED) < n_tasks:
         looks += 1
         pause(looks)
 

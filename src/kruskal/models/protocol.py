@@ -50,11 +50,11 @@ class SweepReport(NamedTuple):
 class Team(Protocol):
     """Work that threads do together: one leads, others may follow, until the leader is done."""
 
-    def lead(self) -> None:
-        """Do the work, alone if nobody follows."""
+    def lead(self, n_seats: int) -> None:
+        """Do the work, alone if nobody follows; there are so many seats, the leader's is 0."""
         ...
 
-    def follow(self) -> None:
+    def follow(self, seat: int, n_seats: int) -> None:
         """Help the leader."""
         ...
 
