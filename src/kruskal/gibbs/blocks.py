@@ -132,16 +132,17 @@ def _lead(cells, visits, draws, n_seats):
 
 @kernel
 def _follow(cells, visits, seat, n_seats):
-    looks = 0
+    looks, exhausted = 0, 0
     while True:
         number = current_round(cells)
         if number == OVER:
             return
-        if _work_on(cells, number, visits, seat, n_seats) == 0:
+        if number == exhausted:
             looks += 1
             pause(looks)
         else:
-            looks = 0
+            _work_on(cells, number, visits, seat, n_seats)
+            looks, exhausted = 0, number
 
 
 @kernel
@@ -152,9 +153,8 @@ def _n_tasks(number, n_rows):
 
 @kernel
 def _work_on(cells, number, visits, seat, n_seats):
-    """Do tasks of a round until there is none left; how many."""
+    """Do tasks of a round until there is none left."""
     n_tasks = _n_tasks(number, visits[-4].shape[0])
-    done = 0
     task = take(cells, number, n_tasks, seat, n_seats)
     while task != NONE:
         if number % 2:
@@ -162,9 +162,7 @@ def _work_on(cells, number, visits, seat, n_seats):
         else:
             _add_rows(visits[-4], task)
         finish(cells)
-        done += 1
         task = take(cells, number, n_tasks, seat, n_seats)
-    return done
 
 
 @kernel
