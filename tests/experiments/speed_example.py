@@ -17,6 +17,7 @@ TINY = replace(
     patch_items=60,
     growth_sweeps=3,
     quality_sweeps=4,
+    quality_seeds=(1, 2, 3),
     target_psnr=12.0,
     startup_repeats=1,
     peer_sweeps=3,
