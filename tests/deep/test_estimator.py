@@ -200,7 +200,7 @@ BAD = [
     ({"pretrain": "x"}, "pretrain must be True or False, not 'x'"),
     ({"progress": 3}, "progress must be None or have the methods start, note, update and stop, not be 3"),
     ({"checkpoint": 3}, "checkpoint must be"),
-    ({"svm_options": 3}, "svm_options must be a dictionary or None, not 3"),
+    ({"svm_options": 3}, "svm_options must be a dictionary of options by name, or None, not 3"),
 ]
 
 
@@ -284,8 +284,8 @@ def test_bad_use(data, generative):
         model.sample()
     with pytest.raises(InputError, match="X has images of shape"):
         model.predict(np.zeros((2, 11, 12)))
-    with pytest.raises(InputError, match="observed has type"):
-        generative.inpaint(X_test, np.ones(X_test.shape))
+    with pytest.raises(InputError, match=r"observed has shape \(200, 12, 11\), expected"):
+        generative.inpaint(X_test, np.ones((200, 12, 11)))
     with pytest.raises(InputError, match="X has dtype <U1, expected real numbers"):
         generative.inpaint(np.full(X_test.shape, "a"), np.ones(X_test.shape, bool))
     with pytest.raises(InputError, match="seed must be a whole number"):

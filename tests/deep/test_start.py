@@ -127,7 +127,8 @@ def test_decisions_see_what_they_were_fitted_on(layers):
         ({"decide_on": [1], "shift": 1, "copies": "both"}, "copies must be one of mean, apart, not 'both'"),
         ({"decide_on": [1], "copies": "apart"}, "copies 'apart' needs a shift above 0"),
         ({"pretrain": True}, "pretrain"),
-        ({"epochs": 0, "svm": "trained"}, "epochs"),
+        ({"epochs": 0, "svm": "trained", "svm_options": None}, "epochs"),
+        ({"svm": "trained"}, "svm_options is .* but svm is 'trained'"),
         ({"epochs": 0, "start": None, **SIZES}, "epochs"),
     ],
 )

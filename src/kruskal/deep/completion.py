@@ -45,7 +45,7 @@ def complete_images(
     """
     items = np.arange(len(images))
     filled = np.where(observed, images, beliefs.mean_image)
-    coordinates = np.zeros((len(images), network.n_features), images.dtype)
+    coordinates = np.zeros((len(images), beliefs.prior.root.shape[1]), images.dtype)
     for _ in range(rounds):
         places = infer(network, dense, filled, items, LARGEST).places
         coordinates = solve(network, dense, images, observed, places, beliefs, coordinates, steps)
@@ -64,7 +64,7 @@ def solve(
     coordinates: np.ndarray,
     steps: int,
 ) -> np.ndarray:
-    """``steps`` steps of conjugate gradients on (6.18) from ``coordinates`` (n, d), images side by side."""
+    """``steps`` steps of conjugate gradients on (6.18) from ``coordinates`` (n, c), images side by side."""
     root = beliefs.prior.root.astype(images.dtype)
     precision = images.dtype.type(beliefs.noise_precision)
 

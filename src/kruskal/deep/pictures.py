@@ -14,7 +14,7 @@ class TopPrior(NamedTuple):
 
     Attributes
     ----------
-    mean : (d,);  root : (d, d) with root root^T their covariance
+    mean : (d,);  root : (d, c) with root root^T their covariance, c the smaller of d and the number of images
     usage : (d,) share of non-zeros;  slab_mean, slab_std : (d,) of the non-zeros
     """
 
@@ -29,12 +29,15 @@ def fit_top_prior(features: np.ndarray) -> TopPrior:
     """Moments of top weights (n, d)."""
     values = features.astype(np.float64)
     mean = values.mean(axis=0)
-    strength, directions = np.linalg.eigh(np.cov(values, rowvar=False, ddof=0).reshape(len(mean), -1))
+    if len(values) < len(mean):
+        root = (values - mean).T / np.sqrt(len(values))
+    else:
+        strength, directions = np.linalg.eigh(np.cov(values, rowvar=False, ddof=0).reshape(len(mean), -1))
+        root = directions * np.sqrt(np.maximum(strength, 0.0))
     used = values != 0
     count = np.maximum(used.sum(axis=0), 1)
     slab_mean = values.sum(axis=0) / count
     slab_std = np.sqrt(np.maximum((values**2).sum(axis=0) / count - slab_mean**2, 0.0))
-    root = directions * np.sqrt(np.maximum(strength, 0.0))
     return TopPrior(mean, root, used.mean(axis=0), slab_mean, slab_std)
 
 
@@ -42,11 +45,11 @@ def draw_top_weights(
     prior: TopPrior, kind: str, n_draws: int, nonnegative: bool, random: np.random.Generator
 ) -> np.ndarray:
     """Top weights (n, d): ``joint`` normal with the covariance, or ``independent`` spikes and slabs."""
-    size = len(prior.mean)
-    noise = random.standard_normal((n_draws, size))
     if kind == "joint":
-        drawn = prior.mean + noise @ prior.root.T
+        drawn = prior.mean + random.standard_normal((n_draws, prior.root.shape[1])) @ prior.root.T
     else:
+        size = len(prior.mean)
+        noise = random.standard_normal((n_draws, size))
         drawn = (prior.slab_mean + prior.slab_std * noise) * (random.random((n_draws, size)) < prior.usage)
     return np.maximum(drawn, 0.0) if nonnegative else drawn
 

@@ -63,10 +63,6 @@ class MonteCarloTraining:
         trace = np.zeros((0, len(TRACED)))
         self.now = Progressed(0, rmsprop.begin(start.parameters), Sums(), trace, codes)
 
-    def dense(self) -> Dense:
-        """The averaged parameters."""
-        return self.model.dense(self.now.moving.average, self.scales)
-
     def go_on_from(self, arrays: dict[str, np.ndarray]) -> None:
         """Put a saved state in the place of the present one."""
         ends = np.cumsum([len(items) for items in self.batches])[:-1]

@@ -81,10 +81,6 @@ class Training:
         self.now = Progressed(0, rmsprop.begin(start.parameters), Sums(), np.zeros((0, len(TRACED))))
         self._order = (-1, np.zeros(0, np.int64))
 
-    def dense(self) -> Dense:
-        """The averaged parameters."""
-        return self.model.dense(self.now.moving.average, self.scales)
-
     def go_on_from(self, arrays: dict[str, np.ndarray]) -> None:
         """Put a saved state in the place of the present one."""
         self.now = Progressed.from_arrays(arrays)

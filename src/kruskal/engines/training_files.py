@@ -30,11 +30,16 @@ _OURS = re.compile(rf"{re.escape(_HEADER)}|{_STATE.pattern}|lock|\.kruskal-.*")
 
 def digest_of(settings: Mapping[str, Any], *arrays: np.ndarray) -> str:
     """A digest of what decides the result of a fit."""
-    digest = hashlib.sha256(json.dumps(dict(settings), sort_keys=True, default=str).encode())
+    digest = hashlib.sha256(json.dumps(dict(settings), sort_keys=True, default=_plain).encode())
     for array in arrays:
         digest.update(repr((array.shape, array.dtype.str)).encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays as those of Python, which mean the same."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else str(value)
 
 
 def open_folder(directory: Path) -> None:

@@ -10,17 +10,28 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kruskal.data.atomic import reason
+from kruskal.deep.rmsprop import Moving
 from kruskal.engines import training_files
 from kruskal.engines.lock import locked, undisturbed
 from kruskal.engines.progress import Progress
 from kruskal.engines.training import TRACED
 from kruskal.errors import InputError
 
+DIVERGED = (
+    "the training diverged: its parameters or features are not finite any more, expected a smaller "
+    "learning_rate, generative or hinge, or images of smaller numbers"
+)
 _TELL_EVERY = 20
+
+
+class Diverged(InputError):
+    """Parameters that are not finite any more."""
 
 
 class State(Protocol):
     """What steps change."""
+
+    moving: Moving
 
     @property
     def done(self) -> int:
@@ -74,6 +85,7 @@ def train(steps: Steps, total: int, keeping: Keeping, progress: Progress) -> Non
             saved = training_files.load(directory, keeping.digest, steps.now.arrays())
             if saved is not None:
                 steps.go_on_from(saved)
+                _refuse_diverged(steps.now)
         progress.start(total, steps.now.done, "step")
         stack.callback(progress.stop)
         saved_at = time.monotonic()
@@ -81,10 +93,13 @@ def train(steps: Steps, total: int, keeping: Keeping, progress: Progress) -> Non
             while steps.now.done < total:
                 steps.advance()
                 if steps.now.done % _TELL_EVERY == 0 or steps.now.done == total:
+                    _refuse_diverged(steps.now)
                     progress.update(steps.now.done, _shown(steps.now))
                 if time.monotonic() - saved_at >= keeping.seconds:
                     _save(steps.now, keeping, progress)
                     saved_at = time.monotonic()
+        except Diverged:
+            raise
         except BaseException:
             if steps.now.done:
                 with undisturbed():
@@ -92,6 +107,11 @@ def train(steps: Steps, total: int, keeping: Keeping, progress: Progress) -> Non
             raise
         with undisturbed(afterwards=True):
             _save(steps.now, keeping, progress)
+
+
+def _refuse_diverged(now: State) -> None:
+    if not np.isfinite(now.moving.parameters).all():
+        raise Diverged(DIVERGED)
 
 
 def _shown(now: State) -> dict[str, float]:

@@ -110,11 +110,14 @@ def check_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def label_array(y: Any, name: str = "y") -> np.ndarray:
-    """Labels as an array, of whatever dtype and shape."""
+    """Labels as an array, of whatever dtype and shape; numbers among strings stay numbers."""
     try:
-        return np.asarray(y)
+        labels = np.asarray(y)
     except ValueError as error:
         raise InputError(f"{name} has lists of different lengths in the place of labels") from error
+    if labels.dtype.kind in "US" and isinstance(y, list | tuple):
+        return labels if all(isinstance(one, str | bytes) for one in y) else np.array(y, dtype=object)
+    return labels
 
 
 def _real_matrix(X: Any) -> np.ndarray:

@@ -6,13 +6,15 @@ from typing import Any
 import numpy as np
 
 from kruskal.engines.deep_features import layer_weights, top_weights
-from kruskal.errors import InputError
+from kruskal.errors import InputError, check_seed, whole_number
 from kruskal.estimators.classifier import Classifier
 from kruskal.estimators.deep_fit import Fitted
 from kruskal.estimators.deep_seen import Seen, seen_by
 from kruskal.estimators.deep_settings import Images, support_vector_machine
 from kruskal.estimators.svm import BayesianSVM
 from kruskal.models.temperature import fit_scale, probabilities
+
+_SCALE_IMAGES = 10_000
 
 
 class Decisions(Classifier):
@@ -71,19 +73,11 @@ class Decisions(Classifier):
         return probabilities(self._decide(features), self.temperature_)
 
     def _decide_by(
-        self,
-        images: Images,
-        labels: np.ndarray,
-        features: np.ndarray,
-        some: np.ndarray,
-        other: tuple[np.ndarray, np.ndarray] | None,
+        self, images: Images, labels: np.ndarray, other: tuple[np.ndarray, np.ndarray] | None
     ) -> None:
-        """Fit the support vector machine, or the scale of the training's own decisions.
-
-        ``features`` are those of ``some`` of the images.
-        """
+        """Fit the support vector machine, or the scale of the training's own decisions."""
+        known = np.flatnonzero(labels >= 0)
         if self.svm != "trained":
-            known = np.flatnonzero(labels >= 0)
             machine = support_vector_machine(self.get_params(deep=False))
             features = self._copies(images.values[known])
             pictures = np.repeat(np.arange(len(known)), features.shape[1])
@@ -91,11 +85,10 @@ class Decisions(Classifier):
                 features.reshape(len(pictures), -1), self.classes_[labels[known]][pictures], groups=pictures
             )
             return
-        known = labels[some] >= 0
-        shown, true = features[known], labels[some][known]
-        if other is not None:
-            shown, true = self._features(other[0]), other[1]
-        self.temperature_ = fit_scale(self._decide(shown), true)
+        if other is None:
+            some = known[np.linspace(0, len(known) - 1, min(_SCALE_IMAGES, len(known))).astype(int)]
+            other = images.values[some], labels[some]
+        self.temperature_ = fit_scale(self._decide(self._features(other[0])), other[1])
 
     def _features(self, values: np.ndarray) -> np.ndarray:
         seen = self._seen or seen_by(self.decide_on, self.places, self.shift)
@@ -111,14 +104,14 @@ class Decisions(Classifier):
         fitted = self._fitted
         return layer_weights(
             fitted.model, fitted.dense, values, seen.layers, seen.places, seen.shift, apart,
-            int(self.chains), int(self.seed), self.threads,
+            whole_number("chains", self.chains, 1), check_seed(self.seed), self.threads,
         )  # fmt: skip
 
     def _top_weights(self, values: np.ndarray) -> np.ndarray:
         fitted = self._fitted
         return top_weights(
-            fitted.model, fitted.expectation, fitted.dense, values, int(self.chains), int(self.seed),
-            self.threads,
+            fitted.model, fitted.expectation, fitted.dense, values, whole_number("chains", self.chains, 1),
+            check_seed(self.seed), self.threads,
         )  # fmt: skip
 
     def _decide(self, features: np.ndarray) -> np.ndarray:

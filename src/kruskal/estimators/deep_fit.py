@@ -2,6 +2,7 @@
 
 import time
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from kruskal.models.mcem import MonteCarloEM
 from kruskal.random import Stream, generator
 
 _START_IMAGES = 100
-"""Images from which the scales of the start are set."""
+"""Images from which the scales of the start are set: the first that are not all the same number."""
 _NO_INFLUENCE = (
     "checkpoint", "checkpoint_seconds", "progress", "threads", "chains", "svm", "svm_options", "decide_on",
     "places", "shift", "copies", "start",
@@ -114,17 +115,19 @@ def _start(
     given: Given | None,
 ) -> Start:
     """A random start, given atoms, or those of the layers' Gibbs samplers on some of the images."""
+    varied = (n for n, image in enumerate(images) if (image != image.flat[0]).any())
+    first = images[list(islice(varied, _START_IMAGES)) or slice(_START_IMAGES)]
     if given is not None:
-        return model.start_from(images[:_START_IMAGES], seed, given.layers, bias=0.0)
+        return model.start_from(first, seed, given.layers, bias=0.0)
     if not options["pretrain"]:
-        return model.start(images[:_START_IMAGES], seed)
+        return model.start(first, seed)
     random = generator(seed, Stream.DEEP_PRETRAINING, 2**32)
     number = min(int(options["pretrain_images"]), len(images))
     chosen = np.sort(random.choice(len(images), number, replace=False))
     atoms = pretrain(
         model.network, model.rank, images[chosen], int(options["pretrain_sweeps"]), seed, threads
     )
-    return model.start_from(images[:_START_IMAGES], seed, atoms)
+    return model.start_from(first, seed, atoms)
 
 
 def _error(

@@ -11,7 +11,10 @@ from kruskal.data import refuse_constant
 from kruskal.deep.completion import Beliefs
 from kruskal.deep.pictures import fit_top_prior
 from kruskal.engines.progress import Progress
+from kruskal.engines.tasks import blas_on_one_thread
 from kruskal.engines.threads import check_threads
+from kruskal.engines.training_run import DIVERGED
+from kruskal.errors import InputError
 from kruskal.estimators.deep_decisions import Decisions
 from kruskal.estimators.deep_fit import fit_deep
 from kruskal.estimators.deep_pictures import Pictures
@@ -30,6 +33,8 @@ from kruskal.estimators.scikit import unchanged_on_failure
 from kruskal.gibbs.precision import LARGEST
 
 _PRIOR_IMAGES = 10_000
+_MANY_FEATURES = 2_000  # of more the covariance would take long; they are told from fewer images
+_PRIOR_NUMBERS = 2**22
 
 
 class DGDN(Pictures, Decisions):
@@ -47,7 +52,8 @@ class DGDN(Pictures, Decisions):
         layer; blocks at the border may be partial
     image_shape : (rows, columns) or (rows, columns, channels) of images that are given as rows of numbers
     method : ``gradient``, or ``mcem``: the paper's literal Monte Carlo EM, where top weights are unknowns
-        that see the label (two layers; for comparison)
+        that see the label (two layers; for comparison). It has its own objective: ``generative``, ``hinge``,
+        ``cells``, ``sharpness``, ``dropout`` and ``weight_decay`` do not matter then
     generative : kappa, the weight of the squared residual; with 0 the model classifies only
     hinge : nu = 2C, the weight of the hinge loss
     cells : ``largest``, or ``drawn`` with sharpness tau (6.15), in training and at test time; the draw of an
@@ -191,7 +197,7 @@ class DGDN(Pictures, Decisions):
         with unchanged_on_failure(self):
             self.classes_, self._fitted = classes, fitted
             self._seen = seen_by(self.decide_on, self.places, self.shift)
-            self._given = images._replace(values=images.values[:0])
+            self._given = images._replace(values=images.values[:0].copy())
             self._keep(images, labels, other)
         return self
 
@@ -215,23 +221,35 @@ class DGDN(Pictures, Decisions):
         self.coef_, self.intercept_ = dense.weights.copy(), dense.bias.copy()
         for name in ("svm_", "temperature_"):
             self.__dict__.pop(name, None)
-        some = np.linspace(0, len(labels) - 1, min(_PRIOR_IMAGES, len(labels))).astype(int)
-        features = np.zeros((0, 0), np.float32)
-        if self._is_generative() or self.svm == "trained":
-            features = self._top_weights(images.values[some])
-        noise, size = 1.0, images.values[0].size
-        if "residual" in fitted.trace:
-            noise = size / max(float(fitted.trace["residual"][-1]), size / LARGEST)
         if self._is_generative():  # a model that only classifies has no use for it
-            self._beliefs = Beliefs(fit_top_prior(features), images.values.mean(axis=0), noise)
+            self._beliefs = self._believe(images.values)
         if len(self.classes_):
-            self._decide_by(images, labels, features, some, other)
+            self._decide_by(images, labels, other)
+
+    def _believe(self, images: np.ndarray) -> Beliefs:
+        """What images and their top weights are like, from as many of them as memory and time allow."""
+        n_features, size = self._fitted.model.network.n_features, images[0].size
+        most = _PRIOR_IMAGES if n_features <= _MANY_FEATURES else max(2, _PRIOR_NUMBERS // n_features)
+        some = np.linspace(0, len(images) - 1, min(most, len(images))).astype(int)
+        features = self._top_weights(images[some])
+        if not np.isfinite(features).all():
+            raise InputError(DIVERGED)
+        with blas_on_one_thread():
+            prior = fit_top_prior(features)
+        noise = 1.0
+        if "residual" in self._fitted.trace:
+            noise = size / max(float(self._fitted.trace["residual"][-1]), size / LARGEST)
+        return Beliefs(prior, images.mean(axis=0), noise)
 
 
 class KruskalDGDN(DGDN):
     """`DGDN` whose atoms are Kruskal tensors of rank ``rank`` in every layer; all other options are its."""
 
     def __init__(self, *, rank: int = 1, **options: Any) -> None:
+        if "atoms" in options:
+            raise InputError(
+                "atoms is no parameter of KruskalDGDN, whose atoms are Kruskal tensors: use DGDN"
+            )
         super().__init__(atoms="kruskal", rank=rank, **options)
 
 

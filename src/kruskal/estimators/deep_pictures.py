@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.data import real_array
+from kruskal.data import observed_entries, real_array
 from kruskal.deep.completion import Beliefs, complete_images
 from kruskal.deep.pictures import draw_top_weights, pixel_atoms, uniform_cells
 from kruskal.deep.synthesis import synthesise
 from kruskal.engines.deep_features import run_chain, visit_images
 from kruskal.errors import InputError, check_seed, one_of, whole_number
 from kruskal.estimators.deep_fit import Fitted
-from kruskal.estimators.deep_settings import Images, check_images
+from kruskal.estimators.deep_settings import Images, check_images, refuse_others
 from kruskal.estimators.scikit import ScikitEstimator
 from kruskal.random import Stream, generator
 
@@ -35,26 +35,23 @@ class Pictures(ScikitEstimator):
         network, dense = fitted.model.network, fitted.dense
 
         def visit(part: np.ndarray, items: np.ndarray) -> np.ndarray:
-            found = run_chain(fitted.model, fitted.expectation, dense, part, items, 0, int(self.seed))
+            found = run_chain(fitted.model, fitted.expectation, dense, part, items, 0, check_seed(self.seed))
             return synthesise(network, dense, found.features, found.places).image
 
         return images.like(visit_images(visit, images.values, self.threads))
 
-    def inpaint(self, X: Any, observed: Any, rounds: int = 2, steps: int = 20) -> np.ndarray:
-        """X with the entries where ``observed`` is False filled in; see `kruskal.deep.completion`.
+    def inpaint(self, X: Any, observed: Any = None, rounds: int = 2, steps: int = 20) -> np.ndarray:
+        """X with the entries where ``observed`` is False, or that are NaN, filled in.
+
+        See `kruskal.deep.completion` for how. ``observed`` has the shape of X, or holds for all channels.
 
         Top weights are improved in ``rounds`` rounds of ``steps`` steps, the cells are chosen anew in each.
         """
         self._need_generative("inpaint")
-        values, mask = real_array(X, "X"), real_array(observed, "observed")
-        if np.asarray(observed).dtype != bool or mask.shape != values.shape:
-            raise InputError(
-                f"observed has type {np.asarray(observed).dtype} and shape {mask.shape}, "
-                f"expected bool {values.shape}"
-            )
-        mask = mask != 0
-        if np.ma.isMaskedArray(X):
-            mask &= ~np.ma.getmaskarray(X)
+        mask = observed_entries(X, observed, may_be_none=True, name="X", mask_name="observed")
+        values = real_array(X, "X")
+        if np.asarray(X).dtype == bool:
+            values = values.astype(np.float32)  # as elsewhere, not whole numbers up to 255
         images = self._check(np.where(mask, values, np.zeros((), values.dtype)))
         mask = mask.reshape(images.values.shape)
         rounds, steps = whole_number("rounds", rounds, 1), whole_number("steps", steps, 1)
@@ -93,8 +90,7 @@ class Pictures(ScikitEstimator):
     def _check(self, X: Any) -> Images:
         self.refuse_unfitted()
         images = check_images(X, self.image_shape)
-        if images.shape != self._given.shape:
-            raise InputError(f"X has images of shape {images.shape}, expected {self._given.shape}")
+        refuse_others(np.asarray(X), images, self._given)
         return images
 
     def __sklearn_is_fitted__(self) -> bool:

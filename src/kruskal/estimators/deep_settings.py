@@ -45,12 +45,14 @@ SMALLEST_SHARE = 1e-3
 
 
 class Images(NamedTuple):
-    """values : (N, M_x, M_y C) float32;  shape : (M_x, M_y, C);  flat, grey : how they were given."""
+    """values : (N, M_x, M_y C) float32;  shape : (M_x, M_y, C);  flat, grey : how they were given;
+    divisor : what whole numbers were divided by, 0 for others."""
 
     values: np.ndarray
     shape: tuple[int, int, int]
     flat: bool
     grey: bool
+    divisor: int = 0
 
     def like(self, values: np.ndarray) -> np.ndarray:
         """Other images (n, M_x, M_y C) in the form in which these were given."""
@@ -92,24 +94,39 @@ def check_images(X: Any, image_shape: Sequence[int] | None, name: str = "X") -> 
             f"{name} has images of shape {shape}, but image_shape is {image_shape!r}: leave image_shape out, "
             "or give it for images that are rows of numbers"
         )
+    divisor = 0
     if array.dtype.kind in "ui":
-        values = array.astype(np.float32) / np.float32(np.iinfo(array.dtype).max)
+        divisor = int(np.iinfo(array.dtype).max)
+        values = array.astype(np.float32) / np.float32(divisor)
     else:
         refuse_infinite(array, name)
         refuse_huge(array, name, LARGEST_VALUE)
         values = array.astype(np.float32)
-    return Images(np.ascontiguousarray(values).reshape(len(array), shape[0], -1), shape, flat, grey)
+    return Images(np.ascontiguousarray(values).reshape(len(array), shape[0], -1), shape, flat, grey, divisor)
 
 
-def refuse_small(given: np.ndarray, images: Images) -> None:
+def refuse_small(given: np.ndarray, images: Images, name: str = "X") -> None:
     """Complain about images that are next to zero, whole numbers after they were divided."""
     if given.dtype.kind == "f":
-        refuse_tiny(given, "X", 1.0 / LARGEST_VALUE)
-    elif float(np.abs(images.values).max()) < SMALLEST_SHARE:
+        refuse_tiny(given, name, 1.0 / LARGEST_VALUE)
+    elif images.divisor and 0.0 < float(np.abs(images.values).max()) < SMALLEST_SHARE:
         raise InputError(
-            f"X has whole numbers up to {np.abs(given).max()} of type {given.dtype}, by whose largest number "
-            "they are divided, expected a smaller type such as uint8, or floats"
+            f"{name} has whole numbers up to {np.abs(given).max()} of type {given.dtype}, by whose largest "
+            "number they are divided, expected a smaller type such as uint8, or floats"
         )
+
+
+def refuse_others(given: np.ndarray, images: Images, learned: Images, name: str = "X") -> None:
+    """Complain about images of another shape or scale than those that are or were learned from."""
+    if images.shape != learned.shape:
+        raise InputError(f"{name} has images of shape {images.shape}, expected {learned.shape}")
+    if images.divisor and learned.divisor and images.divisor != learned.divisor:
+        raise InputError(
+            f"{name} has whole numbers that are divided by {images.divisor}, the largest of their type, but "
+            f"those learned from were divided by {learned.divisor}: expected the same type, or floats"
+        )
+    if images.divisor and not learned.divisor:
+        refuse_small(given, images, name)
 
 
 def check_partial_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
@@ -131,7 +148,13 @@ def check_partial_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
     index = np.full(n_items, NO_LABEL)
     if not known.any():
         return np.zeros(0), index
-    classes, index[known] = check_labels(labels[known].tolist(), int(known.sum()))
+    found = labels[known].tolist()
+    if not known.all() and len(set(found)) == 1:
+        raise InputError(
+            f"y has one class only ({found[0]!r}) where it has labels (-1 and None are none), expected at "
+            "least two classes"
+        )
+    classes, index[known] = check_labels(found, int(known.sum()))
     return classes, index
 
 
@@ -146,12 +169,15 @@ def check_validation(
     except (TypeError, ValueError):
         raise InputError("validation must be a pair of images and labels") from None
     others, labels = check_images(X, image_shape, "validation"), label_array(y, "validation")
-    if others.shape != images.shape:
-        raise InputError(f"validation has images of shape {others.shape}, expected {images.shape}")
+    refuse_others(np.asarray(X), others, images, "validation")
     if len(classes) == 0:
         raise InputError("validation has labels, but y has none: there is nothing to validate")
-    index = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    if index.shape != (len(others.values),) or not np.array_equal(classes[index], labels):
+    try:
+        index = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        known = index.shape == (len(others.values),) and np.array_equal(classes[index], labels)
+    except TypeError:  # labels that cannot be ordered, such as None
+        known = False
+    if not known:
         raise InputError("validation has labels that are not among those of y, or not one for each image")
     return others.values, index
 
@@ -222,14 +248,21 @@ def check_options(options: dict[str, Any]) -> None:
     whole_number("pretrain_images", options["pretrain_images"], 1)
     whole_number("pretrain_sweeps", options["pretrain_sweeps"], 1)
     check_seen(options)
-    if not isinstance(options["svm_options"], dict | None):
-        raise InputError(f"svm_options must be a dictionary or None, not {shown(options['svm_options'])}")
+    own = options["svm_options"]
+    if not isinstance(own, dict | None) or not all(isinstance(name, str) for name in own or ()):
+        raise InputError(f"svm_options must be a dictionary of options by name, or None, not {shown(own)}")
     if options["svm"] != "trained":
         support_vector_machine(options).check_parameters()
+    elif own:
+        raise InputError(
+            f"svm_options is {shown(own)}, but svm is 'trained': no machine is fitted, expected svm "
+            f"{', '.join(map(repr, SVMS[1:]))}, or no svm_options"
+        )
     check_seed(options["seed"])
     check_progress(options["progress"])
     positive_number("checkpoint_seconds", options["checkpoint_seconds"])
-    if options["checkpoint"] is not None and not isinstance(options["checkpoint"], (str, Path)):
+    folder = options["checkpoint"]
+    if folder is not None and (not isinstance(folder, (str, Path)) or not str(folder)):
         raise InputError(
             f"checkpoint must be the path of a folder or None, not {shown(options['checkpoint'])}"
         )

@@ -40,7 +40,7 @@ LARGE = {"epochs": 20, "cells": "drawn", "sharpness": 1.0, "dropout": 0.5}
 SMALL = {"epochs": 20, "pretrain": True, "dropout": 0.2}
 """For R = 1, which cannot; all settings were chosen with the last 10,000 training images left out."""
 SMALL_GENERATIVE = GENERATIVE | {
-    "generative": 0.3, "dropout": 0.0, "pretrain": False, "decide_on": [1, 2], "places": 3,
+    "generative": 0.5, "dropout": 0.0, "pretrain": False, "decide_on": [1, 2], "places": 3,
     "svm": "stochastic",
     "svm_options": {
         "C": 0.001, "standardize": True, "tol": 0.01, "max_passes": 20, "calibration_folds": 0,

@@ -1,5 +1,6 @@
 """The deep generative model: what its parameters are, where they begin, and one step of training."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 HINGE_ONLY = Terms(1.0, 0.0)
 FIRST_BIAS = -0.2
-_LEAST_GAIN = 1e-3
+_LEAST_COSINE = 1e-3  # of the synthesis and the images, where training begins
 _TINY = 1e-12
 
 
@@ -189,8 +190,10 @@ class DeepModel:
         dense = self.dense(parameters, tuple(scales))
         upward = infer(self.network, dense, images, np.arange(len(images)), LARGEST)
         image = synthesise(self.network, dense, upward.features, upward.places).image
-        gain = float(np.vdot(image, images)) / max(float(np.vdot(image, image)), _TINY)
-        self.packing.views(parameters)["log_gain"][...] = np.log(max(gain, _LEAST_GAIN))
+        own, both = float(np.vdot(image, image)), float(np.vdot(image, images))
+        gain = both / max(own, _TINY)
+        least = _LEAST_COSINE * float(np.linalg.norm(images)) / max(math.sqrt(own), _TINY)
+        self.packing.views(parameters)["log_gain"][...] = np.log(max(gain, least, _TINY))
         return Start(parameters, tuple(scales))
 
     def draw(self, seed: int, stream: Stream, number: int) -> Draw:

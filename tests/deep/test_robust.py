@@ -1,0 +1,175 @@
+"""Deep models and what users really have: other types of numbers, few labels, blank images, bad luck."""
+
+import numpy as np
+import pytest
+
+import kruskal
+from kruskal.deep.pictures import draw_top_weights, fit_top_prior
+from kruskal.errors import InputError
+from kruskal.estimators import deep_decisions, deep_generative
+
+from .bars import SIZES, bars
+
+FIT = {**SIZES, "least_steps": 200, "batch_size": 50, "seed": 1, "threads": 1}
+SHORT = {**SIZES, "epochs": 1, "least_steps": 0, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def of_bytes():
+    """Images as bytes, and a model that learned from them."""
+    X, y = bars(300)
+    X = np.rint(255 * X / X.max()).astype(np.uint8)
+    return X, y, kruskal.DGDN(**FIT, generative=0.3).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "other", [lambda X: X.astype(int), lambda X: X.tolist(), lambda X: X.astype(np.uint16)]
+)
+@pytest.mark.parametrize("use", ["predict", "predict_proba", "transform", "reconstruct", "inpaint"])
+def test_whole_numbers_of_another_type_are_refused(of_bytes, other, use):
+    """They would be divided by another number than those that were learned from."""
+    X, _, model = of_bytes
+    with pytest.raises(InputError, match=r"X has whole numbers that are divided by .* divided by 255"):
+        getattr(model, use)(other(X))
+
+
+def test_floats_after_bytes_and_bytes_after_floats(of_bytes):
+    X, y, model = of_bytes
+    wanted = model.decision_function(X)
+    assert (model.decision_function((X / np.float32(255)).astype(np.float32)) == wanted).all()
+    assert np.isfinite(model.predict_proba(np.zeros_like(X[:1]))).all()  # a black picture is a picture
+    floats = kruskal.DGDN(**SHORT).fit(X / 255, y)
+    assert floats.score(X, y) == floats.score(X / 255, y)
+    with pytest.raises(InputError, match="X has whole numbers up to 255 of type int64"):
+        floats.predict(X.astype(np.int64))
+
+
+def test_validation_images_are_checked_alike(of_bytes):
+    X, y, _ = of_bytes
+    with pytest.raises(InputError, match="validation has whole numbers that are divided by"):
+        kruskal.DGDN(**SHORT).fit(X, y, validation=(X.astype(int), y))
+    for labels in (None, [None] * len(y)):
+        with pytest.raises(InputError, match="validation has labels that are not among those of y"):
+            kruskal.DGDN(**SHORT).fit(X, y, validation=(X, labels))
+
+
+def test_probabilities_are_set_on_labelled_images(monkeypatch):
+    """Also where those that are looked at, evenly spread over all, would have no label."""
+    X, y = bars(120)
+    partial = np.where(np.arange(120) % 12 == 5, y, -1)
+    monkeypatch.setattr(deep_decisions, "_SCALE_IMAGES", 11)
+    few = kruskal.DGDN(**FIT).fit(X, partial)
+    assert 1e-3 < few.temperature_ < 1e3
+    monkeypatch.setattr(deep_decisions, "_SCALE_IMAGES", 10)
+    same = kruskal.DGDN(**FIT).fit(X, partial)
+    assert same.temperature_ == few.temperature_  # all ten labelled ones in both
+
+
+@pytest.mark.parametrize("options", [{}, {"generative": 0.3}, {"pretrain": True}])
+def test_blank_images_at_the_beginning_do_no_harm(options):
+    X, y = bars(200)
+    blank = np.concatenate([np.zeros((120, 12, 12), X.dtype), X])
+    model = kruskal.DGDN(**FIT, **options).fit(blank, np.concatenate([np.full(120, -1), y]))
+    assert model.score(X, y) > 0.9
+    twin = kruskal.DGDN(**SHORT).fit(X, y)
+    again = kruskal.DGDN(**SHORT).fit(X[:100], y[:100])
+    assert twin._fitted.scales == again._fitted.scales  # of the first hundred
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-2, 1e3])
+def test_the_scale_of_images_does_not_matter(scale):
+    X, _ = bars(200)
+    model = kruskal.DGDN(**FIT, generative=1.0 / scale**2).fit(scale * X.astype(np.float64))
+    reference = kruskal.DGDN(**FIT, generative=1.0).fit(X)
+    error = ((model.reconstruct(scale * X.astype(np.float64)) / scale - X) ** 2).sum()
+    assert error == pytest.approx(((reference.reconstruct(X) - X) ** 2).sum(), rel=0.1)
+
+
+def test_a_training_that_diverges_is_told(tmp_path):
+    X, y = bars(100)
+    options = {**FIT, "learning_rate": 1e30, "generative": 0.1}
+    with pytest.warns(RuntimeWarning), pytest.raises(InputError, match="the training diverged"):
+        kruskal.DGDN(**options, checkpoint=tmp_path / "run").fit(X, y)
+    assert not list((tmp_path / "run").glob("*.npz"))
+
+
+def test_top_weights_of_fewer_images_than_features():
+    """The covariance is theirs, without a matrix of its size."""
+    random = np.random.default_rng(0)
+    features = random.normal(size=(7, 30)) @ random.normal(size=(30, 30))
+    prior = fit_top_prior(features)
+    assert prior.root.shape == (30, 7)
+    np.testing.assert_allclose(prior.root @ prior.root.T, np.cov(features, rowvar=False, ddof=0), atol=1e-10)
+    drawn = draw_top_weights(prior, "joint", 20_000, False, random)
+    np.testing.assert_allclose(drawn.mean(axis=0), prior.mean, atol=0.3)
+    np.testing.assert_allclose(np.cov(drawn, rowvar=False), prior.root @ prior.root.T, atol=3.0)
+
+
+def test_many_top_weights_need_no_matrix_of_their_size(monkeypatch):
+    X, y = bars(60)
+    monkeypatch.setattr(deep_generative, "_MANY_FEATURES", 20)
+    monkeypatch.setattr(deep_generative, "_PRIOR_NUMBERS", 2_000)
+    model = kruskal.DGDN(**FIT, generative=0.3).fit(X, y)
+    root = model._beliefs.prior.root
+    assert (
+        root.shape == (model.coef_.shape[1], 2_000 // model.coef_.shape[1]) and root.shape[1] < root.shape[0]
+    )
+    assert np.isfinite(model.sample(5)).all()
+    observed = np.random.default_rng(1).random(X.shape) < 0.7
+    assert (model.inpaint(X, observed)[observed] == X[observed]).all()
+
+
+def test_labels_of_mixed_lists():
+    X, _ = bars(6)
+    names = ["a", -1, "b", None, "a", "b"]
+    for y in (names, np.array(names, dtype=object)):
+        assert list(kruskal.DGDN(**SHORT).fit(X, y).classes_) == ["a", "b"]
+    with pytest.raises(InputError, match="y mixes strings with other labels"):
+        kruskal.DGDN(**SHORT).fit(X, ["a", 2, "b", "a", 2, "b"])
+    with pytest.raises(InputError, match=r"one class only \(1\) where it has labels \(-1 and"):
+        kruskal.DGDN(**SHORT).fit(X, [1, -1, 1, -1, 1, -1])
+
+
+def test_masks_of_any_kind(of_bytes):
+    """Numbers, NaN and one flag for all channels, as elsewhere."""
+    X, _, model = of_bytes
+    values = X[:20] / np.float32(255)
+    observed = np.random.default_rng(2).random(values.shape) < 0.6
+    wanted = model.inpaint(values, observed)
+    assert (model.inpaint(X[:20], observed.astype(int)) == wanted).all()
+    assert (model.inpaint(np.where(observed, values, np.nan)) == wanted).all()
+    assert (model.inpaint(np.ma.masked_array(values, ~observed)) == wanted).all()
+
+
+def test_pictures_of_two_values():
+    """As booleans they are 0 and 1, not whole numbers up to 255."""
+    X, y = bars(60)
+    X = X > 0.5
+    model = kruskal.DGDN(**SHORT, generative=0.3).fit(X, y)
+    everything = np.ones(X.shape, bool)
+    assert (model.inpaint(X, everything) == X).all()
+
+
+def test_options_that_cannot_be_meant():
+    X, y = bars(10)
+    for options, message in (
+        ({"svm_options": {"C": 1.0}}, "svm is 'trained': no machine is fitted"),
+        ({"svm": "em", "svm_options": {1: 1}}, "svm_options must be a dictionary of options by name"),
+        ({"checkpoint": ""}, "checkpoint must be the path of a folder or None, not ''"),
+    ):
+        with pytest.raises(InputError, match=message):
+            kruskal.DGDN(**SHORT, **options).fit(X, y)
+    with pytest.raises(InputError, match="atoms is no parameter of KruskalDGDN"):
+        kruskal.KruskalDGDN(atoms="gaussian")
+    model = kruskal.DGDN(**SHORT, cells="drawn").fit(X, y)
+    for options, message in (({"seed": "q"}, "seed must be"), ({"chains": "x"}, "chains must be")):
+        with pytest.raises(InputError, match=message):
+            kruskal.DGDN(**SHORT, cells="drawn").fit(X, y).set_params(**options).transform(X)
+    assert model._given.values.base is None  # the training images are let go
+
+
+def test_numbers_of_numpy_are_the_same_settings(tmp_path):
+    X, y = bars(30)
+    kruskal.DGDN(**SHORT, seed=3, checkpoint=tmp_path / "run").fit(X, y)
+    numpys = SHORT | {"n_atoms": np.array(SHORT["n_atoms"])}
+    kruskal.DGDN(**numpys, seed=np.int64(3), checkpoint=tmp_path / "run").fit(X, y)  # not refused
