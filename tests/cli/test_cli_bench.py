@@ -56,6 +56,14 @@ def test_bench_measures_only_some_sections(cli, tiny, refused, tmp_path):
     assert "--sections takes names among startup, phases" in refused("bench", "--sections", "phases,speed")
 
 
+@pytest.mark.parametrize("text", ["3", "null", "[]", "no json"])
+def test_bench_leaves_files_of_others_alone(refused, tmp_path, text):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "bench.json").write_text(text)
+    assert "bench.json that is not of this command" in refused("bench", "--quick", "--out", "mine")
+    assert (tmp_path / "mine" / "bench.json").read_text() == text
+
+
 def test_a_quick_run_has_the_peers_that_it_is_asked_for(cli, tiny, monkeypatch):
     from kruskal.experiments.speed import peers
 

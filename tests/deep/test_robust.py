@@ -5,6 +5,7 @@ import pytest
 
 import kruskal
 from kruskal.deep.pictures import draw_top_weights, fit_top_prior
+from kruskal.engines import training
 from kruskal.errors import InputError
 from kruskal.estimators import deep_decisions, deep_generative
 
@@ -29,7 +30,7 @@ def of_bytes():
 def test_whole_numbers_of_another_type_are_refused(of_bytes, other, use):
     """They would be divided by another number than those that were learned from."""
     X, _, model = of_bytes
-    with pytest.raises(InputError, match=r"X has whole numbers that are divided by .* divided by 255"):
+    with pytest.raises(InputError, match=r"X is of type .*, so it is divided by .* was divided by 255"):
         getattr(model, use)(other(X))
 
 
@@ -42,11 +43,13 @@ def test_floats_after_bytes_and_bytes_after_floats(of_bytes):
     assert floats.score(X, y) == floats.score(X / 255, y)
     with pytest.raises(InputError, match="X has whole numbers up to 255 of type int64"):
         floats.predict(X.astype(np.int64))
+    with pytest.raises(InputError, match=r"X is of type uint8, .* floats up to 255: expected floats"):
+        kruskal.DGDN(**SHORT).fit(X.astype(float), y).predict(X)
 
 
 def test_validation_images_are_checked_alike(of_bytes):
     X, y, _ = of_bytes
-    with pytest.raises(InputError, match="validation has whole numbers that are divided by"):
+    with pytest.raises(InputError, match="validation is of type int64, so it is divided by"):
         kruskal.DGDN(**SHORT).fit(X, y, validation=(X.astype(int), y))
     for labels in (None, [None] * len(y)):
         with pytest.raises(InputError, match="validation has labels that are not among those of y"):
@@ -76,8 +79,9 @@ def test_blank_images_at_the_beginning_do_no_harm(options):
     assert twin._fitted.scales == again._fitted.scales  # of the first hundred
 
 
-@pytest.mark.parametrize("scale", [1e-4, 1e-2, 1e3])
+@pytest.mark.parametrize("scale", [1e-7, 1e-4, 1e-2, 1e3])
 def test_the_scale_of_images_does_not_matter(scale):
+    """If the weight of the squared residual goes with it."""
     X, _ = bars(200)
     model = kruskal.DGDN(**FIT, generative=1.0 / scale**2).fit(scale * X.astype(np.float64))
     reference = kruskal.DGDN(**FIT, generative=1.0).fit(X)
@@ -85,12 +89,33 @@ def test_the_scale_of_images_does_not_matter(scale):
     assert error == pytest.approx(((reference.reconstruct(X) - X) ** 2).sum(), rel=0.1)
 
 
-def test_a_training_that_diverges_is_told(tmp_path):
+@pytest.mark.parametrize("seconds", [60.0, 1e-9])
+def test_a_training_that_diverges_is_told(seconds, tmp_path):
+    """It leaves nothing that others would go on from, nor what was saved before."""
     X, y = bars(100)
-    options = {**FIT, "learning_rate": 1e30, "generative": 0.1}
+    options = {**FIT, "learning_rate": 1e30, "generative": 0.1, "checkpoint": tmp_path / "run"}
     with pytest.warns(RuntimeWarning), pytest.raises(InputError, match="the training diverged"):
-        kruskal.DGDN(**options, checkpoint=tmp_path / "run").fit(X, y)
-    assert not list((tmp_path / "run").glob("*.npz"))
+        kruskal.DGDN(**options, checkpoint_seconds=seconds).fit(X, y)
+    assert not list((tmp_path / "run").iterdir())
+    kruskal.DGDN(**options | {"learning_rate": 0.01, "least_steps": 0, "epochs": 1}).fit(X, y)
+
+
+def test_what_diverged_is_not_saved_when_interrupted(tmp_path, monkeypatch):
+    X, y = bars(100)
+    advance = training.Training.advance
+
+    def interrupted(self):
+        advance(self)
+        if self.now.done == 7:
+            self.now = self.now._replace(
+                moving=self.now.moving._replace(parameters=self.now.moving.parameters * np.nan)
+            )
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(training.Training, "advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kruskal.DGDN(**FIT, checkpoint=tmp_path / "run").fit(X, y)
+    assert not list((tmp_path / "run").glob("training*"))
 
 
 def test_top_weights_of_fewer_images_than_features():
@@ -131,7 +156,7 @@ def test_labels_of_mixed_lists():
 
 
 def test_masks_of_any_kind(of_bytes):
-    """Numbers, NaN and one flag for all channels, as elsewhere."""
+    """Numbers, and NaN, as elsewhere."""
     X, _, model = of_bytes
     values = X[:20] / np.float32(255)
     observed = np.random.default_rng(2).random(values.shape) < 0.6
@@ -148,6 +173,9 @@ def test_pictures_of_two_values():
     model = kruskal.DGDN(**SHORT, generative=0.3).fit(X, y)
     everything = np.ones(X.shape, bool)
     assert (model.inpaint(X, everything) == X).all()
+    assert (model.predict(X) == model.predict(X.astype(float))).all()
+    with pytest.raises(InputError, match=r"X is of type uint8, so .* by 255, but .* divided by 1"):
+        model.predict(X.astype(np.uint8))
 
 
 def test_options_that_cannot_be_meant():

@@ -109,7 +109,9 @@ def check_others_are_kept(out: Path, name: str, only: Sequence[str], known: Sequ
     try:
         found = json.loads((out / name).read_text())
     except (ValueError, OSError):
-        return
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f"--out {out} holds a {name} that is not of this command: give another folder.")
     lost = [section for section in known if section in found and section not in only]
     if lost:
         raise InputError(

@@ -64,9 +64,20 @@ def save(directory: Path, digest: str, done: int, arrays: Mapping[str, np.ndarra
     with atomic_path(directory / _HEADER) as temporary:
         Path(temporary).write_text(json.dumps(header, indent=1))
     with suppress(OSError):  # an old state that stays does no harm
-        for old in directory.iterdir():
-            if _STATE.fullmatch(old.name) and old.name != name:
-                old.unlink(missing_ok=True)
+        _remove_states(directory, but=name)
+
+
+def discard(directory: Path) -> None:
+    """Forget what was saved."""
+    with suppress(OSError):
+        (directory / _HEADER).unlink(missing_ok=True)
+        _remove_states(directory)
+
+
+def _remove_states(directory: Path, but: str = "") -> None:
+    for old in directory.iterdir():
+        if _STATE.fullmatch(old.name) and old.name != but:
+            old.unlink(missing_ok=True)
 
 
 def load(directory: Path, digest: str, like: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:

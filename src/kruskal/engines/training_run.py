@@ -85,23 +85,26 @@ def train(steps: Steps, total: int, keeping: Keeping, progress: Progress) -> Non
             saved = training_files.load(directory, keeping.digest, steps.now.arrays())
             if saved is not None:
                 steps.go_on_from(saved)
-                _refuse_diverged(steps.now)
         progress.start(total, steps.now.done, "step")
         stack.callback(progress.stop)
         saved_at = time.monotonic()
         try:
+            _refuse_diverged(steps.now)
             while steps.now.done < total:
                 steps.advance()
                 if steps.now.done % _TELL_EVERY == 0 or steps.now.done == total:
                     _refuse_diverged(steps.now)
                     progress.update(steps.now.done, _shown(steps.now))
                 if time.monotonic() - saved_at >= keeping.seconds:
+                    _refuse_diverged(steps.now)
                     _save(steps.now, keeping, progress)
                     saved_at = time.monotonic()
         except Diverged:
+            if directory is not None:  # from there it would diverge again
+                training_files.discard(directory)
             raise
         except BaseException:
-            if steps.now.done:
+            if steps.now.done and _is_finite(steps.now):
                 with undisturbed():
                     _save(steps.now, keeping, progress)
             raise
@@ -109,8 +112,12 @@ def train(steps: Steps, total: int, keeping: Keeping, progress: Progress) -> Non
             _save(steps.now, keeping, progress)
 
 
+def _is_finite(now: State) -> bool:
+    return bool(np.isfinite(now.moving.parameters).all())
+
+
 def _refuse_diverged(now: State) -> None:
-    if not np.isfinite(now.moving.parameters).all():
+    if not _is_finite(now):
         raise Diverged(DIVERGED)
 
 

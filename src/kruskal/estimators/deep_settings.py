@@ -40,19 +40,28 @@ RATES = {"gaussian": 5e-3, "kruskal": 1e-2}
 NO_LABEL = -1
 LARGEST_VALUE = 1e15
 """Of images; their squares are summed in float32."""
+_LIKE_A_PICTURE = (0.1, 2.0)
+"""The largest of floats after which whole numbers, divided by the largest of their type, are taken."""
 SMALLEST_SHARE = 1e-3
 """Of the range of their type that whole numbers have to use."""
 
 
 class Images(NamedTuple):
-    """values : (N, M_x, M_y C) float32;  shape : (M_x, M_y, C);  flat, grey : how they were given;
-    divisor : what whole numbers were divided by, 0 for others."""
+    """Images as the engines take them, and how they were given.
+
+    Attributes
+    ----------
+    values : (N, M_x, M_y C) float32;  shape : (M_x, M_y, C);  flat, grey : of what was given
+    divisor : what whole numbers and flags were divided by, the largest of their type; 0 for floats
+    largest : of the floats
+    """
 
     values: np.ndarray
     shape: tuple[int, int, int]
     flat: bool
     grey: bool
     divisor: int = 0
+    largest: float = 1.0
 
     def like(self, values: np.ndarray) -> np.ndarray:
         """Other images (n, M_x, M_y C) in the form in which these were given."""
@@ -94,15 +103,16 @@ def check_images(X: Any, image_shape: Sequence[int] | None, name: str = "X") -> 
             f"{name} has images of shape {shape}, but image_shape is {image_shape!r}: leave image_shape out, "
             "or give it for images that are rows of numbers"
         )
-    divisor = 0
-    if array.dtype.kind in "ui":
-        divisor = int(np.iinfo(array.dtype).max)
-        values = array.astype(np.float32) / np.float32(divisor)
-    else:
+    divisor, largest = 0, 1.0
+    if array.dtype.kind == "f":
         refuse_infinite(array, name)
         refuse_huge(array, name, LARGEST_VALUE)
-        values = array.astype(np.float32)
-    return Images(np.ascontiguousarray(values).reshape(len(array), shape[0], -1), shape, flat, grey, divisor)
+        values, largest = array.astype(np.float32), float(np.abs(array).max())
+    else:
+        divisor = 1 if array.dtype == bool else int(np.iinfo(array.dtype).max)
+        values = array.astype(np.float32) / np.float32(divisor)
+    values = np.ascontiguousarray(values).reshape(len(array), shape[0], -1)
+    return Images(values, shape, flat, grey, divisor, largest)
 
 
 def refuse_small(given: np.ndarray, images: Images, name: str = "X") -> None:
@@ -120,13 +130,20 @@ def refuse_others(given: np.ndarray, images: Images, learned: Images, name: str 
     """Complain about images of another shape or scale than those that are or were learned from."""
     if images.shape != learned.shape:
         raise InputError(f"{name} has images of shape {images.shape}, expected {learned.shape}")
-    if images.divisor and learned.divisor and images.divisor != learned.divisor:
+    if not images.divisor:
+        return
+    if learned.divisor and images.divisor != learned.divisor:
         raise InputError(
-            f"{name} has whole numbers that are divided by {images.divisor}, the largest of their type, but "
-            f"those learned from were divided by {learned.divisor}: expected the same type, or floats"
+            f"{name} is of type {given.dtype}, so it is divided by {images.divisor}, but what was learned "
+            f"from was divided by {learned.divisor}: expected the same type, or floats"
         )
-    if images.divisor and not learned.divisor:
+    if not learned.divisor:
         refuse_small(given, images, name)
+        if not _LIKE_A_PICTURE[0] <= learned.largest <= _LIKE_A_PICTURE[1]:
+            raise InputError(
+                f"{name} is of type {given.dtype}, so it is divided by {images.divisor}, but what was "
+                f"learned from are floats up to {learned.largest:g}: expected floats"
+            )
 
 
 def check_partial_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:

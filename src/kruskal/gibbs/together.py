@@ -6,7 +6,7 @@ the other, numbered from 1; everyone takes tasks of the round until there is non
 all are finished. Those who follow may come late or not at all: the leader then does their tasks. Nothing here
 depends on who takes which task.
 
-What a task touches is soonest at hand for the thread that had the same task in the round before. So threads
+What a task touches is soonest at hand for the thread that had the same task in a round before. So threads
 look for tasks from places of their own: of two neighbours one goes up, the other comes down, until they meet.
 
 The cells of memory that all look at stand in an array of `new_cells`, a line of the cache apart.

@@ -190,10 +190,11 @@ class DeepModel:
         dense = self.dense(parameters, tuple(scales))
         upward = infer(self.network, dense, images, np.arange(len(images)), LARGEST)
         image = synthesise(self.network, dense, upward.features, upward.places).image
-        own, both = float(np.vdot(image, image)), float(np.vdot(image, images))
-        gain = both / max(own, _TINY)
-        least = _LEAST_COSINE * float(np.linalg.norm(images)) / max(math.sqrt(own), _TINY)
-        self.packing.views(parameters)["log_gain"][...] = np.log(max(gain, least, _TINY))
+        own, gain = float(np.vdot(image, image)), 1.0
+        if own > 0.0:
+            least = _LEAST_COSINE * float(np.linalg.norm(images)) / math.sqrt(own)
+            gain = max(float(np.vdot(image, images)) / own, least)
+        self.packing.views(parameters)["log_gain"][...] = math.log(gain)
         return Start(parameters, tuple(scales))
 
     def draw(self, seed: int, stream: Stream, number: int) -> Draw:
