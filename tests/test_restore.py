@@ -432,6 +432,25 @@ def test_defaults_follow_the_noise():
     assert large.stride[0] > 1 and large.grid.n_items <= 250_000
 
 
+def test_noisy_volumes_have_more_atoms_and_regions():
+    """Complete ones that are not learned online, and never more than one atom for 16 patches."""
+    noisy, volume = Look(1.0, 0.1), (40, 40, 40)
+    settings = resolve(volume, look=noisy)
+    assert (settings.n_atoms, settings.regions, settings.grouping) == (1024, 128, "likeness")
+    small = resolve((14, 14, 14), look=noisy)
+    assert (small.n_atoms, small.regions) == (256, small.grid.n_items // 256)
+    middle = resolve((24, 24, 24), look=noisy)
+    assert 256 < middle.n_atoms == middle.grid.n_items // 16 < 1024
+    for shape, options in (
+        (volume, {"look": Look(0.5, 0.1)}), (volume, {"look": noisy, "online": True}),
+        ((300, 300, 3), {"look": noisy}), (volume, {"look": Look(1.0, 0.01)}),
+    ):  # fmt: skip
+        other = resolve(shape, **options)
+        assert other.n_atoms <= 512 and other.regions <= 64
+    given = resolve(volume, look=noisy, n_atoms=30, regions=2)
+    assert (given.n_atoms, given.regions) == (30, 2)
+
+
 def test_noise_on_little_detail():
     """Larger patches and few atoms where noise leaves three directions of a small patch to be seen."""
     for directions, growth, side, sparsity in (

@@ -28,7 +28,8 @@ _SMOOTH_DIRECTIONS = 9.0
 _PLAIN, _SPARSE_PLAIN = 3.0, 8.0  # a plane has three directions
 _MOST_ENTRIES = 1_024
 _ROOM = 4  # patches side by side, so that all places of a patch see the same
-_ITEMS_PER_REGION, _REGIONS = 256, 64
+_ITEMS_PER_REGION, _REGIONS, _VOLUME_REGIONS = 256, 64, 128
+_ATOMS, _MORE_ATOMS, _VOLUME_ATOMS, _ITEMS_PER_ATOM = 256, 512, 1_024, 16
 MOST_SWEEPS = 500
 TERM_SWEEPS = 300
 PAPER_SWEEPS, PAPER_BURN_IN = 150, 40
@@ -214,10 +215,19 @@ def default_stride(grid: Grid, channels: str | None, look: Look) -> tuple[int, .
     return stride
 
 
-def default_atoms(grid: Grid, look: Look) -> int:
-    """256 atoms, 512 for large patches and to represent clean data, never more than items."""
-    few = math.prod(grid.patch_shape) <= 256 and not look.only_represent
-    return min(256 if few else 512, max(grid.n_items, 2))
+def is_noisy_volume(array_shape: Sequence[int], channels: str | None, look: Look) -> bool:
+    """Whether this is a complete noisy array of three or more axes that are cut."""
+    return look.noisy and look.share == 1.0 and _order(_split_axes(array_shape, channels)[0]) > 2
+
+
+def default_atoms(grid: Grid, look: Look, noisy_volume: bool = False) -> int:
+    """256 atoms, 512 for large patches and to represent clean data, never more than items.
+
+    Up to 1,024 for noisy volumes, whose edges lie in all directions.
+    """
+    few = math.prod(grid.patch_shape) <= _ATOMS and not look.only_represent
+    usual = min(_ATOMS if few else _MORE_ATOMS, max(grid.n_items, 2))
+    return max(usual, min(_VOLUME_ATOMS, grid.n_items // _ITEMS_PER_ATOM)) if noisy_volume else usual
 
 
 def default_rank(patch_shape: tuple[int, ...], look: Look) -> int:
@@ -293,14 +303,15 @@ def _in_colour(array_shape: Sequence[int], channels: str | None) -> bool:
     return _order(cut_axes) <= 2 and 1 < math.prod(whole) <= _COLOURS
 
 
-def default_regions(n_items: int, look: Look) -> int:
+def default_regions(n_items: int, look: Look, noisy_volume: bool = False) -> int:
     """Regions that have a usage of their own: 64, fewer when they would hold less than 256 items.
 
-    One where clean data are to be represented: every item has enough data to choose its atoms itself.
+    128 of noisy volumes. One where clean data are to be represented: every item has enough data to choose its
+    atoms itself.
     """
     if look.only_represent:
         return 1
-    return max(1, min(_REGIONS, n_items // _ITEMS_PER_REGION))
+    return max(1, min(_VOLUME_REGIONS if noisy_volume else _REGIONS, n_items // _ITEMS_PER_REGION))
 
 
 def default_grouping(look: Look) -> str:

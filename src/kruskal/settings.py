@@ -187,9 +187,12 @@ def resolve(
     if paper:
         look = defaults.FIRST_LOOK  # the paper takes the same patch for all its pictures
     grid = _grid(array_shape, patch_shape, stride, channels, look)
-    if n_atoms is None:
-        n_atoms = defaults.paper_atoms(grid.patch_shape) if paper else defaults.default_atoms(grid, look)
     batching = resolve_batching(online, model, grid.n_items, batch_size, passes)
+    brief = brief or batching.online is not None
+    noisy_volume = not brief and defaults.is_noisy_volume(array_shape, channels, look)
+    if n_atoms is None:
+        usual_atoms = defaults.default_atoms(grid, look, noisy_volume)
+        n_atoms = defaults.paper_atoms(grid.patch_shape) if paper else usual_atoms
     if batching.online is not None:
         if sweeps is not None:
             raise InputError("sweeps is not for learning online: give epochs instead")
@@ -206,9 +209,8 @@ def resolve(
     else:
         usual_annealing = defaults.default_annealing(array_shape, channels, look, n_burn_in)
     n_annealing = check_annealing(annealing, usual_annealing, n_burn_in, batching.online is not None)
-    brief = brief or batching.online is not None
     if regions is None:
-        regions = 1 if paper else defaults.default_regions(grid.n_items, look)
+        regions = 1 if paper else defaults.default_regions(grid.n_items, look, noisy_volume)
     if grouping is None:
         grouping = "place" if paper else defaults.default_grouping(look)
     usual = 0.0 if paper else defaults.default_sparsity(array_shape, channels, look, brief)

@@ -127,7 +127,7 @@ def test_overlapping_patches():
 
 
 def test_places_count_a_fourth_of_what_the_looks_do():
-    """All axes along which items lie side by side alike, the others not at all."""
+    """Both axes along which items lie side by side alike, the others not at all; nor any of a volume."""
     picture = np.random.default_rng(1).standard_normal((8, 90, 3))
     items = cut(picture, None, Grid((8, 90, 3), (2, 3, 3), (1, 1, 1)))
     everyone = np.arange(items.n_items)
@@ -136,6 +136,9 @@ def test_places_count_a_fourth_of_what_the_looks_do():
     assert features.shape == (items.n_items, 16 + 3)
     np.testing.assert_allclose(features.mean(axis=0), 0.0, atol=0.02)
     np.testing.assert_allclose(variance[16:], variance[:16].sum() / 8.0 * np.array([1.0, 1.0, 0.0]))
+    volume = np.random.default_rng(2).standard_normal((9, 8, 7))
+    items = cut(volume, None, Grid(volume.shape, (3, 3, 3), (1, 1, 1)))
+    assert not likeness.Features.found(items, np.arange(items.n_items), volume.shape).scale.any()
     equal = Items.from_matrix(np.ones((5, 2)))
     assert not likeness.Features.found(equal, np.arange(5), (10,)).scale.any()
 

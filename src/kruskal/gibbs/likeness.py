@@ -1,10 +1,10 @@
 """Groups of items that look alike, so that they share a usage: regions by likeness instead of by place.
 
 Items that look alike use the same atoms, wherever they lie; even more so if they are neighbours as well. They
-are told apart by their leading principal scores, in which noise is weak beside what items differ in, and a
-little by their place, and grouped by k-means. The groups are made before the chain begins, of the data and
-the seed alone, or once in the burn-in, of what is restored by then; given them the chain is the same exact
-one.
+are told apart by their leading principal scores, in which noise is weak beside what items differ in, and in
+signals and pictures a little by their place, and grouped by k-means. The groups are made before the chain
+begins, of the data and the seed alone, or once in the burn-in, of what is restored by then; given them the
+chain is the same exact one.
 """
 
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from kruskal.random import Stream, generator
 
 _SCORES = 16
 _PLACE = 0.25  # variance of the places, as a part of that of the scores
+_MOST_AXES = 2  # along which places count: in volumes likeness says more without them
 _ROUNDS = 25
 _WILD = 0.005  # share of the items at either end
 _ENTRIES = 2**20  # that are worked on at a time
@@ -52,6 +53,8 @@ class Features(NamedTuple):
         place = _places(items, chosen, array_shape)
         spread = place.std(axis=0)
         varied = spread > 0.0
+        if np.count_nonzero(varied) > _MOST_AXES:
+            varied[:] = False
         variance = _PLACE * np.clip(scores, least, most).var(axis=0).sum()  # of all axes together
         scale = np.where(varied, np.sqrt(variance / max(1, np.count_nonzero(varied))), 0.0)
         scale /= np.where(varied, spread, 1.0)
