@@ -159,6 +159,24 @@ def test_a_disk_that_is_full_at_the_end_says_how_to_go_on(cli, expected, tmp_pat
     assert contents(tmp_path) == expected
 
 
+def test_a_checkpoint_disk_that_is_full_at_the_very_end_costs_no_output(cli, expected, tmp_path, monkeypatch):
+    store = run_module.job_file.store
+
+    def full(job, digest, finished=False):
+        if finished:
+            raise OSError(28, "No space left on device")
+        store(job, digest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run_module.job_file, "store", full)
+        answer = cli(*RUN, "--quiet", "--checkpoint", "run")
+    assert answer.status == 1
+    assert "out.npy" in answer.err and answer.err.endswith(
+        "written, but the checkpoint could not be marked as finished: No space left on device.\n"
+    )
+    assert contents(tmp_path) == expected
+
+
 class TestWhatCannotBeResumed:
     """Each gets one sentence and changes nothing."""
 

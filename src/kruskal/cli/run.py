@@ -19,6 +19,7 @@ from kruskal.cli.inputs import Inputs, read_inputs
 from kruskal.cli.job import Job
 from kruskal.cli.outputs import write_outputs
 from kruskal.cli.summary import as_text, summarise
+from kruskal.data.atomic import reason
 from kruskal.engines.checkpoint_files import HEADER, JOB, STATES, clear
 from kruskal.engines.lock import locked
 from kruskal.engines.progress import Progress, choose
@@ -131,7 +132,14 @@ def _finish(job: Job, inputs: Inputs, restoration: Restoration) -> dict[str, Any
     except (InputError, Stopped) as error:
         raise _with_hint(job, error) from None
     if job.checkpoint is not None:
-        job_file.store(job, inputs.digest, finished=True)
+        try:
+            job_file.store(job, inputs.digest, finished=True)
+        except (InputError, OSError) as error:
+            raise Stopped(
+                f"{', '.join(map(str, _written(job)))} written, but the checkpoint could not be marked as "
+                f"finished: {reason(error)}",
+                1,
+            ) from None
     return summary
 
 
