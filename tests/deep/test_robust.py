@@ -198,6 +198,7 @@ def test_options_that_cannot_be_meant():
 
 def test_numbers_of_numpy_are_the_same_settings(tmp_path):
     X, y = bars(30)
-    kruskal.DGDN(**SHORT, seed=3, checkpoint=tmp_path / "run").fit(X, y)
+    one = kruskal.DGDN(**SHORT, seed=3, checkpoint=tmp_path / "run").fit(X, y)
     numpys = SHORT | {"n_atoms": np.array(SHORT["n_atoms"])}
-    kruskal.DGDN(**numpys, seed=np.int64(3), checkpoint=tmp_path / "run").fit(X, y)  # not refused
+    same = kruskal.DGDN(**numpys, seed=np.int64(3), checkpoint=tmp_path / "run").fit(X, y)  # not refused
+    assert (one.coef_ == same.coef_).all()
