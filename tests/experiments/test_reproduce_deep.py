@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from reproduce_example import PNG
 
-from kruskal import data
+from kruskal import DeepCKFA, data
 from kruskal.data.datasets import Mnist
 from kruskal.experiments import (
     caltech101,
     caltech101_features,
     caltech101_pictures,
+    deep_cells,
     mnist_features,
     registry,
 )
@@ -30,7 +31,7 @@ def strokes(n_images, size, seed):
     return X, y
 
 
-@pytest.mark.parametrize("name, number", [("mnist", 30 + 4 * (4 * 5 + 1)), ("caltech101", 48)])
+@pytest.mark.parametrize("name, number", [("mnist", 30 + 4 * (4 * 5 + 1)), ("caltech101", 54)])
 def test_quick_cells_are_among_the_others(name, number):
     experiment = registry.get(name)
     everything = {cell.key: cell for cell in experiment.cells(False, None)}
@@ -80,22 +81,21 @@ def small_caltech(monkeypatch, tmp_path):
         "n_atoms": [4, 5, 3], "atom_sizes": [5, 3, 2], "pooling": [2, 2], "epochs": 2, "batch_size": 6,
     }  # fmt: skip
     top = {"n_atoms": [4], "epochs": 2, "batch_size": 6}
-    below = {"fit": caltech101_features.FIT, "block": 1}
+    sides = {caltech101.SIDE: 20, caltech101.LARGE: 24}
     rows = {
         name: row._replace(
             options={**row.options, **(top if row.below else short)},
-            below={**row.below, **below} if row.below else {},
-            start={**row.start, "fit": caltech101_features.FIT, "start_side": 20, "side": 24}
-            if row.start
-            else {},
+            below={**row.below, "block": 1} if row.below else {},
+            side=sides[row.side],
         )
         for name, row in caltech101.ROWS.items()
     }
     monkeypatch.setattr(caltech101, "ROWS", rows)
+    features = {name: row._replace(side=sides[row.side]) for name, row in caltech101_features.ROWS.items()}
+    monkeypatch.setattr(caltech101_features, "ROWS", features)
     for module in (caltech101, caltech101_features, caltech101_pictures):
         monkeypatch.setattr(module, "COUNTS", (6, 8))
-    for module in (caltech101, caltech101_features):
-        monkeypatch.setattr(module, "SIDE", 20)
+    monkeypatch.setattr(caltech101_features, "SIDE", 20)
     pictures = []
     for n, image in enumerate(strokes(36, 26, 0)[0]):
         path = tmp_path / f"{n:02d}.png"
@@ -109,16 +109,35 @@ def test_caltech_without_labels(small_caltech, tmp_path):
     cells = [cell for cell in experiment.cells(False, 1) if cell.key.startswith("ckfa")]
     results = {cell.key: experiment.run(cell, small_caltech) for cell in cells}
     json.dumps(results, allow_nan=False)
-    assert set(results) == {"ckfa-train6-seed1", "ckfa-train8-seed1"}
+    names = ("ckfa", "ckfa-large")
+    assert set(results) == {f"{name}-train{count}-seed1" for name in names for count in (6, 8)}
     assert all(0.0 <= run[f"accuracy_{layer}"] <= 100.0 for run in results.values() for layer in (1, 2, 3))
     assert results["ckfa-train6-seed1"]["tested"] == 18 and len(list(tmp_path.glob("deep-*.npz"))) == 1
     (table,) = experiment.tables(results)
     rows = {row[0]: row for row in table.rows}
     assert [score.paper for score in rows["CKFA, layer 3"][3:]] == [61.2, 69.9]
     assert rows["CKFA, layer 2"][3].ours == results["ckfa-train6-seed1"]["accuracy_2"]
+    assert rows["CKFA, side 96, layer 2"][3].ours == results["ckfa-large-train6-seed1"]["accuracy_2"]
+    assert rows["CKFA, side 96, layer 3"][1] == rows["CKFA, layer 3"][1]  # the same atoms
     assert rows["CFA, layer 1"][3].ours is None
     figure = experiment.figure(results, tmp_path)
     assert figure is not None and figure.startswith(PNG)
+
+
+def test_features_of_pictures_of_any_size():
+    """Of the size that was learned from they are pooled from what `transform` gives."""
+    images = strokes(12, 20, 0)[0][..., None] / 255.0
+    options = {"n_atoms": [3, 4], "atom_sizes": [5, 3], "pooling": [2, 2], "sweeps": 4, "prune": 0.0}
+    model = DeepCKFA(**options, nonnegative=True, threads=1).fit(images)
+    whole = model.transform(images, [1, 2])
+    features = deep_cells.pooled_features(model, images, (1, 1), 1)
+    assert np.array_equal(np.concatenate(features, axis=1), whole)
+    maps = whole[:, : model.n_features_[0]].reshape(12, 8, 8, 3)
+    blocks = maps.reshape(12, 4, 2, 4, 2, 3).max(axis=(2, 4))
+    assert np.allclose(deep_cells.pooled_features(model, images, (2, 1), 2)[0], blocks.reshape(12, -1))
+    larger = deep_cells.pooled_features(model, np.pad(images, ((0, 0), (0, 8), (0, 8), (0, 0))), (1, 1), 1)
+    first = larger[0].reshape(12, 12, 12, 3)[:, :8, :8]
+    assert np.allclose(first, maps, atol=1e-6)
 
 
 def test_caltech_with_labels(small_caltech, tmp_path):

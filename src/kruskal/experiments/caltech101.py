@@ -10,9 +10,11 @@ import numpy as np
 
 from kruskal.experiments.caltech101_features import (
     FIT,
+    LARGE,
     SIDE,
     feature_cells,
     feature_rows,
+    learned_from,
     run_features,
     split_model,
 )
@@ -33,15 +35,17 @@ class Row(NamedTuple):
     Attributes
     ----------
     label : as in the table;  options : of `kruskal.DGDN`, but for the seed;  paper : its accuracies
-    below : what tells of the layers that were learned without labels and stay as they are, if any
-    start : what tells of the layers whose atoms the model begins with, if any, and of which pictures
+    below : which of the layers that were learned without labels stays as it is, and how its maps are pooled
+    starts : whether the model begins with the atoms of layers that were learned without labels
+    side : of the pictures
     """
 
     label: str
     options: Mapping[str, Any]
     paper: tuple[float | None, float | None] = (None, None)
     below: Mapping[str, Any] = MappingProxyType({})
-    start: Mapping[str, Any] = MappingProxyType({})
+    starts: bool = False
+    side: int = SIDE
 
 
 WHOLE: dict[str, Any] = {
@@ -56,7 +60,7 @@ TOP: dict[str, Any] = {
     "svm_options": {"C": 0.03, "calibration_folds": 0, "max_passes": 30},
 }  # fmt: skip
 """Only the third layer is trained, on pooled maps of 3x3 places: atoms have one place."""
-BELOW = {"features": "ckfa", "fit": FIT, "layer": 2, "block": 2}
+BELOW = {"layer": 2, "block": 2}
 STARTED: dict[str, Any] = {
     "atoms": "kruskal", "rank": 1, "epochs": 2, "batch_size": 50, "least_steps": 0, "warm_up": 10,
     "averaging": 0.9, "learning_rate": 0.003, "dropout": 0.5, "decide_on": [2, 3], "places": 3,
@@ -67,16 +71,16 @@ STARTED: dict[str, Any] = {
 }  # fmt: skip
 """All layers begin with the atoms of CKFA; decisions see layers 2 and 3 at 3x3 places, and shifted copies,
 each of which is an item for the support vector machine."""
-START = {"features": "ckfa", "fit": FIT, "start_side": SIDE, "side": 96}
-"""These atoms were learned from pictures of side `SIDE`; the model sees larger ones."""
 ROWS = {
     "dgdn": Row("DGDN", {"atoms": "gaussian", **WHOLE}, (75.4, 87.8)),
     "kruskal-dgdn-r1": Row("Kruskal DGDN, R = 1", {"atoms": "kruskal", "rank": 1, **WHOLE}, (76.1, 88.3)),
     "kruskal-dgdn-r4": Row("Kruskal DGDN, R = 4", {"atoms": "kruskal", "rank": 4, **WHOLE}),
     "dgdn-on-ckfa": Row("DGDN, layer 3 on CKFA", TOP, below=BELOW),
-    "kruskal-dgdn-from-ckfa": Row("Kruskal DGDN, R = 1, from CKFA, side 96", STARTED, start=START),
+    "kruskal-dgdn-from-ckfa": Row(
+        f"Kruskal DGDN, R = 1, from CKFA, side {LARGE}", STARTED, starts=True, side=LARGE
+    ),
     "from-ckfa-untrained": Row(
-        "the same without training: CKFA, layers 2 + 3", STARTED | {"epochs": 0}, start=START
+        "the same without training: CKFA, layers 2 + 3", STARTED | {"epochs": 0}, starts=True, side=LARGE
     ),
 }
 """Settings were chosen as those of `kruskal.experiments.caltech101_features`."""
@@ -141,9 +145,9 @@ def _supervised_cells(seed: int) -> list[Cell]:
                 "seed": seed,
                 "model": dict(row.options),
                 "count": count,
-                "side": SIDE,
+                "side": row.side,
+                **(learned_from("ckfa", seed) if row.below or row.starts else {}),
                 **row.below,
-                **row.start,
             },
         )
         for name, row in ROWS.items()
@@ -158,10 +162,8 @@ def _run_supervised(cell: Cell, context: Context) -> dict[str, Any]:
     options, began = cell.options, time.perf_counter()
     pictures = context.load("caltech101")
     split = split_pictures(pictures, options["count"], options["seed"])
-    below = split_model(context, pictures, split, options) if "layer" in options else None
-    start = None
-    if "start_side" in options:
-        start = split_model(context, pictures, split, {**options, "side": options["start_side"]})
+    known = split_model(context, pictures, split, options) if "fit" in options else None
+    below, start = (known, None) if "layer" in options else (None, known)
     images, asked = (
         _seen(below, read_pictures(pictures, part, options["side"]), options)
         for part in (split.train, split.test)

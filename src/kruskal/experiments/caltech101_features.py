@@ -1,8 +1,9 @@
 """The rows of Caltech 101 without labels: three layers of deep CFA or CKFA, a Bayesian SVM on each."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +20,29 @@ from kruskal.experiments.experiment import Results
 from kruskal.experiments.gallery import keep_arrays
 from kruskal.experiments.tables import Score, layer_ranges, over_seeds, range_of, score_of
 
-MODELS = {"ckfa": 1, "cfa": 0}
-"""Ranks by the name of the model; 0 is CFA."""
 SIDE = 64
+"""Of the pictures that atoms are learned from."""
+LARGE = 96
+"""Of the pictures that the models which begin with these atoms see."""
+
+
+class Features(NamedTuple):
+    """Rows of features: label, rank of the atoms (0 is CFA), side of the pictures they are read from.
+
+    Maps of layers 1 to 3 are pooled once more by such ``blocks``: 5x5, 3x3 and 4x4 places are left.
+    """
+
+    label: str
+    rank: int
+    side: int
+    blocks: tuple[int, int, int]
+
+
+ROWS = {
+    "ckfa": Features("CKFA", 1, SIDE, (3, 2, 1)),
+    "cfa": Features("CFA", 0, SIDE, (3, 2, 1)),
+    "ckfa-large": Features(f"CKFA, side {LARGE}", 1, LARGE, (5, 4, 2)),
+}
 PAPER = {
     ("ckfa", 1): (55.7, 63.2), ("ckfa", 2): (57.4, 64.5), ("ckfa", 3): (61.2, 69.9),
     ("cfa", 3): (43.24, 53.57),
@@ -32,16 +53,14 @@ FIT: dict[str, Any] = {
     "sweeps": 12, "noise_precision": [4.0, 4.0, 12.0], "nonnegative": True, "n_training": 100, "seed": 1,
 }  # fmt: skip
 """Numbers of atoms and pooling of the paper; pictures and atoms have half its 128 and 16, 9 and 5 pixels."""
-BLOCKS = [3, 2, 1]
-"""Maps of layers 1 to 3 are pooled once more by such blocks: 5x5, 3x3 and 4x4 places are left."""
 SVM = {"C": 0.03, "method": "stochastic", "tol": 1e-3, "max_passes": 30}
 """Settings were chosen in split 1 from a few tries: 10 training pictures of a class, seen on the other 5."""
 _AT_ONCE = 256
 
 
 def feature_cells(seed: int) -> list[Cell]:
-    """Both models with both numbers of pictures, in one random split."""
-    return [_cell(model, count, seed) for model in MODELS for count in COUNTS]
+    """All rows with both numbers of pictures, in one random split."""
+    return [_cell(name, count, seed) for name in ROWS for count in COUNTS]
 
 
 def run_features(cell: Cell, context: Context) -> dict[str, Any]:
@@ -50,7 +69,9 @@ def run_features(cell: Cell, context: Context) -> dict[str, Any]:
     pictures = context.load("caltech101")
     split = split_pictures(pictures, options["count"], options["seed"])
     model = split_model(context, pictures, split, options)
-    inside, outside = (_features(model, pictures, part, options) for part in (split.train, split.test))
+    inside, outside = (
+        _features(model, pictures, part, options, context.threads) for part in (split.train, split.test)
+    )
     found: dict[str, Any] = {}
     wanted = split.labels[split.test]
     for layer, (known, asked) in enumerate(zip(inside, outside), 1):
@@ -63,49 +84,57 @@ def run_features(cell: Cell, context: Context) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def split_model(context: Context, pictures: list[tuple[Path, str]], split: Split, options: Any) -> Any:
-    """The layers of a split, the same for 15 and 30 pictures; ``options`` of a cell."""
+def learned_from(name: str, seed: int) -> dict[str, Any]:
+    """What the options of a cell say of the layers that are learned without labels, see `split_model`."""
+    return {"seed": seed, "rank": ROWS[name].rank, "learned_side": SIDE, "fit": FIT}
+
+
+def split_model(
+    context: Context, pictures: list[tuple[Path, str]], split: Split, options: Mapping[str, Any]
+) -> Any:
+    """The layers of a split, the same for 15 and 30 pictures of any side; ``options`` of a cell."""
     order = np.random.default_rng(options["seed"]).permutation(split.learned)
     chosen = np.sort(order[: options["fit"]["n_training"]])
-    name = f"deep-{options['features']}-split{options['seed']}"
-    images = read_pictures(pictures, chosen, options["side"])
-    return deep_model(context, name, MODELS[options["features"]], options["fit"], images)
+    name = f"deep-{'ckfa' if options['rank'] else 'cfa'}-split{options['seed']}"
+    images = read_pictures(pictures, chosen, options["learned_side"])
+    return deep_model(context, name, options["rank"], options["fit"], images)
 
 
 def feature_rows(results: Results) -> list[tuple[str | Score | None, ...]]:
     """A row per model and layer: label, atoms, numbers of the dictionaries, scores beside the paper's."""
     rows: list[tuple[str | Score | None, ...]] = []
-    for model in MODELS:
-        runs = [run for count in COUNTS for run in over_seeds(results, _name(model, count))]
+    for name, row in ROWS.items():
+        runs = [run for count in COUNTS for run in over_seeds(results, _key(name, count))]
         for layer in (1, 2, 3):
-            paper = PAPER.get((model, layer), (None, None))
+            paper = PAPER.get((name, layer), (None, None))
             scores = [
-                score_of(results, _name(model, count), number, measure=f"accuracy_{layer}")
+                score_of(results, _key(name, count), number, measure=f"accuracy_{layer}")
                 for count, number in zip(COUNTS, paper)
             ]
             size = range_of([run["parameters"] for run in runs]) if runs and layer == 3 else None
-            rows.append((f"{model.upper()}, layer {layer}", layer_ranges(runs, layer), size, *scores))
+            rows.append((f"{row.label}, layer {layer}", layer_ranges(runs, layer), size, *scores))
     return rows
 
 
-def _name(model: str, count: int) -> str:
-    return f"{model}-train{count}"
+def _key(name: str, count: int) -> str:
+    return f"{name}-train{count}"
 
 
-def _cell(model: str, count: int, seed: int) -> Cell:
+def _cell(name: str, count: int, seed: int) -> Cell:
+    row = ROWS[name]
     options = {
-        "seed": seed, "features": model, "count": count, "side": SIDE, "blocks": BLOCKS, "fit": FIT,
-        "svm": SVM,
+        **learned_from(name, seed), "count": count, "side": row.side, "blocks": list(row.blocks), "svm": SVM,
     }  # fmt: skip
-    return Cell(f"{_name(model, count)}-seed{seed}", options)
+    return Cell(f"{_key(name, count)}-seed{seed}", options)
 
 
 def _features(
-    model: Any, pictures: list[tuple[Path, str]], part: np.ndarray, options: dict[str, Any]
-) -> list[np.ndarray]:
+    model: Any, pictures: list[tuple[Path, str]], part: np.ndarray, options: Mapping[str, Any],
+    threads: int | None,
+) -> list[np.ndarray]:  # fmt: skip
     """Features of every layer of some of the pictures, a few hundred of which are in memory at once."""
     chunks = []
     for i in range(0, len(part), _AT_ONCE):
         images = read_pictures(pictures, part[i : i + _AT_ONCE], options["side"])
-        chunks.append(pooled_features(model, images, options["blocks"]))
+        chunks.append(pooled_features(model, images, options["blocks"], threads))
     return [np.concatenate(parts) for parts in zip(*chunks)]

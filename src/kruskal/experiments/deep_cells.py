@@ -33,25 +33,35 @@ def deep_model(context: Context, name: str, rank: int, fit: dict[str, Any], imag
     return model
 
 
-def pooled_features(model: Any, images: np.ndarray, blocks: Sequence[int]) -> list[np.ndarray]:
-    """Features (N, d) of every layer, its maps pooled once more by so many rows and columns of places."""
-    found = model.transform(images, list(range(1, len(model.layers_) + 1)))
-    parts = np.split(found, np.cumsum(model.n_features_)[:-1], axis=1)
-    return [
-        _pooled(part, layer, block).reshape(len(part), -1).copy()
-        for part, layer, block in zip(parts, model.layers_, blocks, strict=True)
+def pooled_features(
+    model: Any, images: np.ndarray, blocks: Sequence[int], threads: int | None
+) -> list[np.ndarray]:
+    """Features (N, d) of every layer, its maps pooled once more by so many rows and columns of places.
+
+    Unlike `DeepCFA.transform` this takes ``images`` of any size, whatever the atoms were learned from.
+    """
+    from kruskal.engines.threads import check_threads
+    from kruskal.estimators.deep_layers import MapReader, map_batches
+    from kruskal.gibbs.conv_features import pool_maps
+
+    readers = [MapReader(layer, model.features, model.map_sweeps) for layer in model.layers_]
+    batches = [
+        [
+            pool_maps(maps, (block, block)).reshape(len(maps), -1)
+            for maps, block in zip(found, blocks, strict=True)
+        ]
+        for _, found in map_batches(readers, model.scales_, images, check_threads(threads))
     ]
+    return [np.concatenate(parts) for parts in zip(*batches)]
 
 
 def pooled_maps(model: Any, images: np.ndarray, layer: int, block: int) -> np.ndarray:
     """Maps (N, rows, columns, K) of a layer (from 1), pooled once more as in `pooled_features`."""
-    return _pooled(model.transform(images, layer), model.layers_[layer - 1], block)
-
-
-def _pooled(features: np.ndarray, layer: Any, block: int) -> np.ndarray:
     from kruskal.gibbs.conv_features import pool_maps
 
-    return pool_maps(features.reshape(len(features), *layer.model_.layout.grid, -1), (block, block))
+    features = model.transform(images, layer)
+    grid = model.layers_[layer - 1].model_.layout.grid
+    return pool_maps(features.reshape(len(features), *grid, -1), (block, block))
 
 
 def svm_error(
