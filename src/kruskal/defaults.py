@@ -1,6 +1,6 @@
 """What a run takes when the user does not say: rules for any array, from a first look at it.
 
-All were chosen on pictures from scikit-image (docs/results.md); `kruskal.choose` tests them on the data.
+All were chosen on pictures from scikit-image (docs/choices.md); `kruskal.choose` tests them on the data.
 """
 
 import math

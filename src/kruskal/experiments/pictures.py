@@ -124,7 +124,7 @@ def _label(name: str) -> str:
     return f"{name} *" if name in HAD_A_SAY else name
 
 
-_MARK = "* had a say in the choice of defaults (docs/results.md); the others had none"
+_MARK = "* had a say in the choice of defaults (docs/choices.md); the others had none"
 
 
 def _value(results: Results, name: str, method: str, task: Task, measure: str = "psnr") -> float | None:

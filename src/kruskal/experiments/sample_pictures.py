@@ -8,7 +8,7 @@ import numpy as np
 
 SIDE = 256
 HAD_A_SAY = ("camera", "coins", "astronaut", "chelsea", "brick", "coffee")
-"""Pictures on which defaults were chosen (docs/results.md)."""
+"""Pictures on which defaults were chosen (docs/choices.md)."""
 FRESH = ("grass", "gravel", "moon", "clock", "immunohistochemistry", "stereo_motorcycle")
 """Pictures that no choice was made on."""
 PICTURES = (*HAD_A_SAY, *FRESH)

@@ -8,7 +8,7 @@ All are exact: generalised Gibbs steps (Liu and Sabatti 2000) or Metropolis step
     (alpha, delta):     alpha * c, delta * c, log c normal, Metropolis
 
 GIG(p, a, b) has density ~ y^(p-1) exp(-(a y + b / y) / 2). The scale between an atom and its codes is left
-alone on purpose: drawing it too was measured to slow learning (docs/results.md).
+alone on purpose: drawing it too was measured to slow learning (docs/choices.md).
 """
 
 import math

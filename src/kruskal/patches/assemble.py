@@ -120,7 +120,7 @@ class RunningMoments:
         Each covering item is one posterior opinion on the entry, with a variance of its own. Were they
         independent, only the variance of their average would count (intervals far too short); were they one
         and the same, their whole spread would (too long). The share in between was set once, on pictures
-        from scikit-image (docs/results.md).
+        from scikit-image (docs/choices.md).
         """
         average = self.draw_variance()
         spread = np.maximum(_ratio(self.square, self.weight) - self.mean() ** 2 - average, 0.0)
