@@ -1,5 +1,6 @@
 """Pilot runs: what is hidden, which candidates there are, when one takes over."""
 
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -192,6 +193,32 @@ def test_the_part_lies_where_the_data_are():
         {},
         [],
     )
+
+
+@pytest.mark.parametrize("shape", [(1,), (2,), (97,), (1, 5), (40, 23), (2, 1, 3), (9, 14, 8), (5, 1, 6, 7)])
+def test_the_part_is_around_the_medians_of_what_is_observed(shape, monkeypatch):
+    monkeypatch.setattr(pilots, "_WORK", 1)  # every axis is cut to four patches
+    random = np.random.default_rng(shape)
+    base = resolve(shape, patch_shape=(1,) * len(shape), stride=1, n_atoms=2)
+    for share in (0.02, 0.3, 0.5, 1.0):
+        for _ in range(20):
+            observed = random.random(shape) < share * random.random(shape[-1])
+            observed[tuple(random.integers(shape))] = True
+            part = pilots._part(observed, base)
+            for here, n, places in zip(part, shape, np.nonzero(observed)):
+                size = min(n, 4)
+                start = min(max(int(np.median(places)) - size // 2, 0), n - size)
+                assert (here.start, here.stop) == (start, start + size)
+
+
+def test_the_part_is_found_in_little_memory():
+    observed = np.ones((100, 100, 100), bool)
+    base = resolve(observed.shape, patch_shape=(4, 4, 4), n_atoms=8)
+    tracemalloc.start()
+    part = pilots._part(observed, base)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert observed[part].size < observed.size and peak < observed.nbytes
 
 
 def test_candidates_that_do_not_fit_what_is_given_are_left_out():

@@ -196,9 +196,20 @@ def _part(observed: np.ndarray, base: Settings) -> tuple[slice, ...]:
         if spare[axis] <= 4.0:
             break
         sizes[axis] = max(4 * base.patch_shape[axis], int(0.8 * sizes[axis]))
-    middles = [int(np.median(places)) for places in np.nonzero(observed)]
-    starts = [min(max(middle - size // 2, 0), n - size) for middle, size, n in zip(middles, sizes, shape)]
+    starts = [0] * observed.ndim
+    for axis, (size, n) in enumerate(zip(sizes, shape)):
+        if size < n:
+            starts[axis] = min(max(_middle(observed, axis) - size // 2, 0), n - size)
     return tuple(slice(start, start + size) for start, size in zip(starts, sizes))
+
+
+def _middle(observed: np.ndarray, axis: int) -> int:
+    """The median, rounded down, of where on this axis the observed entries are."""
+    counts = np.count_nonzero(observed, axis=tuple(other for other in range(observed.ndim) if other != axis))
+    upto = np.cumsum(counts)
+    last = int(upto[-1]) - 1
+    low, high = np.searchsorted(upto, [last // 2, (last + 1) // 2], side="right")
+    return int(low + high) // 2
 
 
 def _hide(observed: np.ndarray, seed: int) -> np.ndarray:

@@ -126,8 +126,11 @@ def test_statistics_of_complete_data():
     np.testing.assert_allclose(total.data_products, world.codes.T @ world.values, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-5), (np.float64, 1e-12)])
-def test_statistics_of_many_atoms_and_chunks(dtype, tolerance):
+@pytest.mark.parametrize(
+    ("dtype", "double", "tolerance"),
+    [(np.float32, False, 1e-5), (np.float32, True, 1e-14), (np.float64, False, 1e-14)],
+)
+def test_statistics_of_many_atoms_and_chunks(dtype, double, tolerance):
     """Atoms and entries that fill no vectors, items that fill no chunk, an atom without users, and sums that
     go on from other shards."""
     n_items, n_atoms, n_entries = 700, 150, 70
@@ -140,7 +143,7 @@ def test_statistics_of_many_atoms_and_chunks(dtype, tolerance):
     for first, stop in ((0, 300), (300, n_items)):
         shard = make_shard(items, first, stop)
         shard.codes = codes_of(codes[first:stop], dtype)
-        found = complete_sums(shard, found, n_atoms=n_atoms)
+        found = complete_sums(shard, found, n_atoms=n_atoms, double=double)
     total = found.statistics(n_entries)
     w, x = codes.astype(float), values.astype(float)
     np.testing.assert_allclose(total.code_products, w.T @ w, rtol=0, atol=100 * tolerance)

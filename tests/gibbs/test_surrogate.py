@@ -11,7 +11,7 @@ from kruskal.gibbs.atoms import (
     draw_atoms_complete,
     draw_atoms_pairs,
 )
-from kruskal.gibbs.local import join_codes, pick_codes, split_codes
+from kruskal.gibbs.local import join_codes, pick_codes, split, split_codes
 from kruskal.gibbs.pair_sums import (
     PARTS,
     PairStatistics,
@@ -24,7 +24,15 @@ from kruskal.gibbs.pair_sums import (
 from kruskal.gibbs.statistics import AtomTerms, complete_statistics, sum_in_order
 from kruskal.gibbs.surrogate import Filtered, Incremental, Sums, present_sums, present_terms
 from tests.gibbs.test_atoms import draw_in_blocks
-from tests.gibbs.worlds import Case, atom_state, codes_of, dense_codes, make_shards, make_strong_world
+from tests.gibbs.worlds import (
+    Case,
+    atom_state,
+    codes_of,
+    dense_codes,
+    make_items,
+    make_shards,
+    make_strong_world,
+)
 
 MASKED = Case((3, 2), 2, 3, True)
 COMPLETE = Case((3, 2), 2, 3, False)
@@ -85,6 +93,31 @@ def test_residuals_from_sums(case):
     rest = (world.values - world.codes @ atoms)[world.observed]
     assert residual_squares(atoms, statistics, squares) == pytest.approx((rest**2).sum(), rel=1e-12)
     assert residual_squares(np.zeros_like(atoms), statistics, 0.0) == 0.0
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["complete", "masked"])
+@pytest.mark.parametrize("noise", [1e-3, 1e-5])
+def test_residuals_of_single_precision_data_from_sums(noise, masked):
+    """(3.2) of data and codes of single precision, fitted almost perfectly: the differences are double."""
+    random = np.random.default_rng(1)
+    n_items, n_atoms, n_entries = 2000, 20, 24
+    weights = random.standard_normal((n_items, n_atoms)) * (random.random((n_items, n_atoms)) < 0.3)
+    atoms = random.standard_normal((n_atoms, n_entries))
+    weights = weights.astype(np.float32)
+    values = weights @ atoms + noise * random.standard_normal((n_items, n_entries))
+    values = values.astype(np.float32)
+    observed = random.random(values.shape) < 0.8 if masked else np.ones(values.shape, bool)
+    shards = split(make_items(values, observed, (n_entries,)))
+    for shard in shards:
+        shard.codes = codes_of(weights[shard.first : shard.first + shard.n_items], np.float32)
+    if masked:
+        statistics = pairs_of(shards, n_atoms, n_entries)
+    else:
+        statistics = sum_in_order([complete_statistics(shard, n_atoms=n_atoms) for shard in shards])
+    squares = sum(map(data_squares, shards))
+    direct = ((values.astype(float) - weights.astype(float) @ atoms)[observed] ** 2).sum()
+    assert len(shards) > 1 and direct < 0.1 * noise * squares
+    assert residual_squares(atoms, statistics, squares) == pytest.approx(direct, abs=1e-13 * squares)
 
 
 def test_residuals_are_never_below_rounding():

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 import kruskal
+from kruskal.engines.threads import StackEngine
 from kruskal.errors import InputError
 from kruskal.gibbs import stack
+from kruskal.gibbs.shrinkage import draw_delta
 from kruskal.models import MGPCPModel
+from kruskal.patches import Grid, cut
+from kruskal.random import Stream, generator
 from kruskal.settings import resolve
 
 
@@ -154,6 +158,22 @@ def test_alpha_by_maximum_or_fixed(alpha):
         assert (found.trace["alpha"] == 2.5).all()
     with pytest.raises(kruskal.InputError, match="alpha_mode must be one of"):
         MGPCPModel(item_shape=(3,), sizes=(4, 3), rank=2, alpha_mode="mean")
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_alpha_and_delta_move_along_their_ridge_only_with_moves(moves):
+    """Without moves delta is as it was drawn given the weights."""
+    shape = VALUES.shape
+    items = cut(VALUES, None, Grid(shape, shape, (1, 1, 1)))
+    model = MGPCPModel(item_shape=shape[1:], sizes=shape, rank=3, delay=0, moves=moves)
+    with StackEngine(items, 1) as engine:
+        state, moved = model.start("pca", items, 0), 0
+        for number in range(1, 21):
+            before, (state, _) = state, model.sweep(state, engine, 0, number)
+            random = generator(0, Stream.SHRINKAGE, number)
+            drawn = draw_delta(before.log_delta[None], state.weights[None], before.alpha, random)
+            moved += not np.array_equal(drawn[0], state.log_delta)
+    assert (moved > 0) == moves
 
 
 def test_settings():

@@ -7,6 +7,7 @@ import pytest
 
 from kruskal.engines.online import OnlineChain
 from kruskal.engines.stream import expect_batch, learn_batch
+from kruskal.gibbs.pair_sums import residual_squares
 from kruskal.gibbs.statistics import AtomTerms
 from kruskal.gibbs.surrogate import Exact, Filtered, Sums
 from kruskal.gibbs.usage import UsagePrior
@@ -145,6 +146,26 @@ def test_exact_memory_is_that_of_all_codes(data):
     np.testing.assert_array_equal(memory.sums.counts.sum(axis=0), (weights != 0).sum(axis=0))
     np.testing.assert_allclose(memory.sums.squares, (weights**2).sum(axis=0), rtol=1e-9)
     assert memory.sums.n_observed == omega.sum() and memory.sums.region_sizes.sum() == N_ITEMS
+
+
+def test_exact_memory_of_single_precision_data_is_double():
+    """Taking out and putting back leaves what all codes give, so that residuals of clean data are right."""
+    values, _ = sparse_data((3, 2), N_ATOMS, N_ITEMS)
+    items = Items.from_matrix(values.astype(np.float32))
+    with begin(items, "exact", 1) as chain:
+        for visit in range(5 * N_BATCHES):
+            chain.advance(visit >= 6)
+        memory, dictionary = chain.now.memory, chain.now.state.dictionary
+        weights = np.zeros((N_ITEMS, N_ATOMS))
+        chosen, codes = chain.batches.arrangement(0), chain.now.codes
+        weights[chosen] = np.concatenate([dense_codes(part, N_ATOMS) for part in codes])
+        assert codes[0].value.dtype == np.float32
+    x = items.flat.astype(float).reshape(N_ITEMS, 6)
+    squares = (x**2).sum()
+    for found, expected in zip(memory.pairs, (weights.T @ weights, weights.T @ x)):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14 * squares)
+    left = residual_squares(dictionary, memory.pairs, memory.data_squares)
+    assert left == pytest.approx(((x - weights @ dictionary) ** 2).sum(), abs=1e-13 * squares)
 
 
 @pytest.mark.parametrize("kind", ["exact", "incremental"])

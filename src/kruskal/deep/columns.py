@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from kruskal.gibbs.conv_local import Layout
+from kruskal.gibbs.conv_synthesis import gather_patches
 from kruskal.kernel import kernel
 
 _CACHE = 2**18
@@ -49,18 +50,9 @@ def correlate(images: np.ndarray, dictionary: np.ndarray, layout: Layout) -> np.
 
 @kernel
 def _gather(images, layout, columns):
-    m_x, run, n_channels, rows, n_columns, _, _ = layout
-    line = np.uint64(0)
+    _, _, _, rows, n_columns, _, _ = layout
     for n in range(images.shape[0]):
-        image = np.uint64(n)
-        for x in range(rows):
-            for y in range(n_columns):
-                left = np.uint64(y * n_channels)
-                for i in range(m_x):
-                    row, first = np.uint64(x + i), np.uint64(i * run)
-                    for j in range(run):
-                        columns[line, first + np.uint64(j)] = images[image, row, left + np.uint64(j)]
-                line += np.uint64(1)
+        gather_patches(images, n, 0, rows, layout, columns, n * rows * n_columns)
 
 
 @kernel

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from kruskal.gibbs.conv_local import Layout
+from kruskal.gibbs.conv_synthesis import subtract_atom
 from kruskal.kernel import kernel
 from kruskal.random import Stream, key_of
 from kruskal.random.philox import philox, uniform_52
@@ -52,7 +53,7 @@ def _draw(rests, values, places, dictionary, layout, grid, noise_precision, item
                 corner = i * p_x * columns + j * p_y
                 for k in range(values.shape[2]):
                     value = values[n, block, k]
-                    _add(rests, n, places[n, block, k], k, value, dictionary, layout)
+                    subtract_atom(rests, n, places[n, block, k], k, -value, dictionary, layout)
                     largest = -np.inf
                     for cell in range(height * width):
                         at = corner + (cell // width) * columns + cell % width
@@ -65,7 +66,7 @@ def _draw(rests, values, places, dictionary, layout, grid, noise_precision, item
                     cell = _pick(log_weights, largest, height * width, uniform_52(word_0, word_1))
                     at = corner + (cell // width) * columns + cell % width
                     places[n, block, k] = at
-                    _add(rests, n, at, k, -value, dictionary, layout)
+                    subtract_atom(rests, n, at, k, value, dictionary, layout)
 
 
 @kernel
@@ -82,18 +83,6 @@ def _pick(log_weights, largest, n_cells, u):
                 break
             left -= log_weights[cell]
     return chosen
-
-
-@kernel
-def _add(rests, n, at, k, amount, dictionary, layout):
-    """rests[n] += ``amount`` times atom k at place ``at``."""
-    m_x, run, n_channels, _, columns, _, _ = layout
-    image, atom = np.uint64(n), np.uint64(k)
-    x, left = np.uint64(at // columns), np.uint64((at % columns) * n_channels)
-    for i in range(m_x):
-        row, first = x + np.uint64(i), np.uint64(i * run)
-        for j in range(run):
-            rests[image, row, left + np.uint64(j)] += amount * dictionary[atom, first + np.uint64(j)]
 
 
 @kernel

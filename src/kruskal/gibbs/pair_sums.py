@@ -23,7 +23,7 @@ from kruskal.kernel import kernel
 
 PARTS = 8
 """Shares of the sums, by atom, that are added to independently of each other."""
-_ROUNDING = 1e-12  # share of the data's squares below which (3.2) is but rounding
+_ROUNDING = 1e-12  # share of the data's squares below which (3.2) may be but rounding
 
 
 class PairStatistics(NamedTuple):
@@ -99,7 +99,7 @@ def _data_squares(flat, origin, offset):
     total = 0.0
     for n in range(origin.shape[0]):
         for i in range(offset.shape[0]):
-            x = float(flat[origin[n] + offset[i]])
+            x = np.float64(flat[origin[n] + offset[i]])  # to numba, float() of a single number is single
             total += x * x
     return total
 
@@ -109,7 +109,8 @@ def residual_squares(
 ) -> float:
     """Sum of squared residuals (3.2) of the items in ``statistics``, given the sum of their ``squares``.
 
-    A difference of large numbers: what is below 1e-12 of the squares is rounding and counts as that much.
+    A difference of large numbers: all sums are double, which leaves errors of about 1e-14 of the squares, and
+    what is below 1e-12 of them counts as that much.
     """
     total = squares - 2.0 * float((dictionary * statistics.data_products).sum())
     if isinstance(statistics, CompleteStatistics):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.gibbs.lanes import add_sum_of_rows, aligned_zeros
+from kruskal.gibbs.lanes import add_rows, add_sum_of_rows, aligned_zeros
 from kruskal.gibbs.local import Shard
 from kruskal.gibbs.pairs import padded
 from kruskal.gibbs.vectors import LANES
@@ -75,25 +75,31 @@ class CompleteSums(NamedTuple):
 
 
 def complete_statistics(shard: Shard, *, n_atoms: int) -> CompleteStatistics:
-    """C and B of one shard of complete data."""
-    return complete_sums(shard, n_atoms=n_atoms).statistics(len(shard.items.offset))
+    """C and B of one shard of complete data, in double precision."""
+    return complete_sums(shard, n_atoms=n_atoms, double=True).statistics(len(shard.items.offset))
 
 
-def complete_sums(shard: Shard, found: CompleteSums | None = None, *, n_atoms: int) -> CompleteSums:
-    """The sums of one shard of complete data, added to what was ``found`` in others."""
+def complete_sums(
+    shard: Shard, found: CompleteSums | None = None, *, n_atoms: int, double: bool = False
+) -> CompleteSums:
+    """The sums of one shard of complete data, added to what was ``found`` in others.
+
+    ``double``: in double precision throughout, for differences of such sums; if not, the sums over a few
+    items have the precision of the data, which is faster and enough for a draw of the atoms.
+    """
     items = shard.items
     result = CompleteSums.zero(n_atoms, len(items.offset)) if found is None else found
-    _complete(items.flat, items.origin, items.offset, *shard.codes, *result)
+    _complete(items.flat, items.origin, items.offset, *shard.codes, *result, double)
     return result
 
 
 @kernel
-def _complete(flat, origin, offset, start, atom, value, sums):
+def _complete(flat, origin, offset, start, atom, value, sums, double):
     """Atom by atom: what an atom sums up over its users in a chunk stays in registers.
 
     The codes of an item are written out, with zeros, beside its entries. Products with zeros, ten of eleven
     here, cost less than a sum in memory for every pair of codes, whose places no processor foresees. A sum
-    over a chunk has the precision of the data, sums of chunks are double.
+    over a chunk has the precision of the data unless it is to be ``double``, sums of chunks are double.
     """
     n_atoms, width = sums.shape
     first_entry = -(-n_atoms // LANES) * LANES
@@ -126,7 +132,10 @@ def _complete(flat, origin, offset, start, atom, value, sums):
         for row in range(n_atoms):
             if end[row] > begin:
                 for first in range(row // LANES * LANES, width, LANES):
-                    add_sum_of_rows(sums, row, first, weight, rows, user, begin, end[row])
+                    if double:
+                        add_rows(sums, row, first, weight, rows, user, begin, end[row])
+                    else:
+                        add_sum_of_rows(sums, row, first, weight, rows, user, begin, end[row])
             begin = end[row]
         for n in range(chunk, stop):
             for c in range(start[n], start[n + 1]):

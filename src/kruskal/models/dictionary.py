@@ -25,7 +25,8 @@ def add_items(engine: Engine, rest: Rest) -> None:
     if isinstance(rest.pairs, PairStatistics):
         engine.fold(partial(add_pairs, statistics=rest.pairs, sign=1.0), PARTS)
     elif rest.pairs is not None:
-        sum_of_two(rest.pairs, _complete(engine, *rest.pairs.data_products.shape))
+        n_atoms, n_entries = rest.pairs.data_products.shape
+        sum_of_two(rest.pairs, _complete(engine, n_atoms, n_entries, double=True))
 
 
 def draw_dictionary(
@@ -47,8 +48,9 @@ def draw_dictionary(
         _draw_in_blocks(atoms, engine, n_codes, rest, *how)
 
 
-def _complete(engine: Engine, n_atoms: int, n_entries: int) -> CompleteStatistics:
-    return engine.total(partial(complete_sums, n_atoms=n_atoms), sum_of_two).statistics(n_entries)
+def _complete(engine: Engine, n_atoms: int, n_entries: int, double: bool = False) -> CompleteStatistics:
+    visit = partial(complete_sums, n_atoms=n_atoms, double=double)
+    return engine.total(visit, sum_of_two).statistics(n_entries)
 
 
 def _draw_in_blocks(

@@ -33,15 +33,23 @@ def draw_kruskal_prior(
         random = generator(seed, Stream.MOVES, number)
         swap_terms(weights, factors, log_precision, random)
         balance_factors(weights, factors, log_precision, shape, random)
-    alpha, log_delta = state.alpha, state.log_delta
-    if learn:
-        log_delta = draw_delta(log_delta, weights, alpha, generator(seed, Stream.SHRINKAGE, number))
-        statistics = alpha_statistics(log_delta, prior)
-        random = generator(seed, Stream.CONCENTRATION, number)
-        if mode == "sample":
-            alpha = draw_alpha(alpha, statistics, random)
-            if moves:
-                alpha, log_delta = move_alpha_delta(alpha, log_delta, weights, prior, random)
-        elif mode == "map":
-            alpha = alpha_mode(statistics)
-    return state._replace(weights=weights, factors=factors, log_delta=log_delta, alpha=alpha)
+    state = state._replace(weights=weights, factors=factors)
+    return draw_shrinkage(state, mode, prior, moves, seed, number) if learn else state
+
+
+def draw_shrinkage(state: State, mode: str, prior: AlphaPrior, moves: bool, seed: int, number: int) -> State:
+    """delta, then alpha as ``mode`` says, and, where it is sampled and if ``moves``, both along their ridge.
+
+    ``state`` is a NamedTuple with weights and log_delta, (K, R) or, of a single tensor, (R,), and alpha.
+    """
+    weights, log_delta = np.atleast_2d(state.weights, state.log_delta)
+    log_delta = draw_delta(log_delta, weights, state.alpha, generator(seed, Stream.SHRINKAGE, number))
+    alpha, statistics = state.alpha, alpha_statistics(log_delta, prior)
+    random = generator(seed, Stream.CONCENTRATION, number)
+    if mode == "sample":
+        alpha = draw_alpha(alpha, statistics, random)
+        if moves:
+            alpha, log_delta = move_alpha_delta(alpha, log_delta, weights, prior, random)
+    elif mode == "map":
+        alpha = alpha_mode(statistics)
+    return state._replace(log_delta=log_delta.reshape(state.log_delta.shape), alpha=alpha)

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from kruskal.gibbs.moves import move_alpha_delta, swap_terms
+from kruskal.gibbs.moves import swap_terms
 from kruskal.gibbs.precision import GammaPrior, annealed_cap, draw_precision
 from kruskal.gibbs.rows_complete import entry_products, expect_items
-from kruskal.gibbs.shrinkage import AlphaPrior, alpha_mode, alpha_statistics, draw_alpha, draw_delta
+from kruskal.gibbs.shrinkage import AlphaPrior
 from kruskal.gibbs.stack import mean_square
 from kruskal.gibbs.term_start import start_factors
 from kruskal.gibbs.terms import (
@@ -21,7 +21,7 @@ from kruskal.gibbs.terms import (
     scale_terms,
 )
 from kruskal.models.base import VAGUE, SweepReport
-from kruskal.models.kruskal_prior import check_alpha_mode
+from kruskal.models.kruskal_prior import check_alpha_mode, draw_shrinkage
 from kruskal.models.term_rows import (
     Layout,
     StackedEngine,
@@ -138,18 +138,8 @@ class MGPCPModel:
             factor_squares(state.factors, self.layout.bounds), self.sizes, self.factor_prior,
             generator(seed, Stream.TERM_PRECISION, number),
         )  # fmt: skip
-        alpha, weights = state.alpha, state.weights[None]
-        log_delta = draw_delta(
-            state.log_delta[None], weights, alpha, generator(seed, Stream.SHRINKAGE, number)
-        )
-        statistics = alpha_statistics(log_delta, self.alpha_prior)
-        random = generator(seed, Stream.CONCENTRATION, number)
-        if self.alpha_mode == "sample":
-            alpha = draw_alpha(alpha, statistics, random)
-            alpha, log_delta = move_alpha_delta(alpha, log_delta, weights, self.alpha_prior, random)
-        elif self.alpha_mode == "map":
-            alpha = alpha_mode(statistics)
-        return state._replace(factor_precision=precision, log_delta=log_delta[0], alpha=alpha)
+        state = state._replace(factor_precision=precision)
+        return draw_shrinkage(state, self.alpha_mode, self.alpha_prior, self.moves, seed, number)
 
     def strengths(self, state: Terms) -> np.ndarray:
         """(R,) Frobenius norm |lambda_r| prod_t ||u_r^(t)|| of every term; of matrices the singular values.
