@@ -22,7 +22,7 @@ from kruskal.errors import InputError, one_of, shown
 from kruskal.gibbs.start import evenly_spread
 from kruskal.models.base import FactorModel
 from kruskal.ongoing import Ongoing
-from kruskal.patches import Blocks, Grid, Items, Part
+from kruskal.patches import Blocks, Grid, Items, Part, hole_variance, nearby_share
 from kruskal.random import Stream, generator
 from kruskal.settings import Settings
 
@@ -74,8 +74,11 @@ class Scene:
         )  # fmt: skip
         return values, observed
 
-    def first_look(self, block_shape: tuple[int, ...], seed: int) -> tuple[Look, Scaling]:
-        """A look at some blocks; at others as long as what was seen is nothing, or all the same."""
+    def first_look(self, block_shape: tuple[int, ...], seed: int) -> tuple[Look, Scaling, float]:
+        """A look at some blocks; at others as long as what was seen is nothing, or all the same.
+
+        Also the variance of the entries seen, scaled.
+        """
         ones = (1,) * len(block_shape)
         blocks = Blocks(Grid(self.values.shape, ones, ones), block_shape)
         values: list[np.ndarray] = []
@@ -94,7 +97,8 @@ class Scene:
         flat, flags = (np.concatenate([one.ravel() for one in parts]) for parts in (values, masks))
         refuse_constant(flat, flags, self.values.name)
         scaling = Scaling.fit(flat, flags)
-        return Look.at_all(values, masks, scaling.scale), scaling
+        variance = float(scaling.forward(flat[flags]).var(dtype=np.float64))
+        return Look.at_all(values, masks, scaling.scale), scaling, variance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +108,7 @@ class BlockwiseRun:
     scene: Scene
     settings: Settings
     scaling: Scaling
+    unknown: float
     blocks: Blocks
     look: Look
     regions: int | None
@@ -144,20 +149,23 @@ class BlockwiseRun:
                 put_std = stack.enter_context(written_in_boxes(std, values.shape, np.float32, extras))
             for number in range(self.blocks.n_blocks):
                 part, core = self.blocks.covering(number), self.blocks.core(number)
-                found = self._expected(ongoing, part, number)
+                scaled, seen = self._read(part.box)
+                found = self._expected(ongoing, part, scaled, seen, number)
                 put(core, self.scaling.inverse(_core(found.moments.mean(), part, core)))
                 if put_std is not None:
-                    variance = _core(found.moments.variance(), part, core)
-                    put_std(core, self.scaling.inverse_std(np.sqrt(variance)))
+                    nearby = nearby_share(seen, self.settings.patch_shape)
+                    variance = hole_variance(found.moments, seen, nearby, self.unknown)
+                    put_std(core, self.scaling.inverse_std(np.sqrt(_core(variance, part, core))))
                 self._tell(self.epochs * self.blocks.n_blocks + number + 1, found.trace[-1])
                 noise.append(found.trace[self.burn_in :, TRACED.index("noise_std")].mean())
         return float(self.scaling.inverse_std(np.mean(noise)))
 
-    def _expected(self, ongoing: Ongoing, part: Part, number: int) -> Expected:
-        values, seen = self.scene.read(part.box)
+    def _expected(
+        self, ongoing: Ongoing, part: Part, scaled: np.ndarray, seen: np.ndarray, number: int
+    ) -> Expected:
         regions = default_regions(part.n_items, self.look) if self.regions is None else self.regions
-        patches = partial(part.cut, self._scaled(values, seen), seen)
-        items = in_regions(patches, regions, self.settings.grouping, self.settings.seed, values.shape)
+        patches = partial(part.cut, scaled, seen)
+        items = in_regions(patches, regions, self.settings.grouping, self.settings.seed, scaled.shape)
         return ongoing.expected(
             items, place=number, sweeps=self.sweeps, burn_in=self.burn_in, threads=self.threads
         )
@@ -182,22 +190,24 @@ class BlockwiseRun:
         part = self.blocks.own(number)
         if part is None:
             return []
-        values, seen = self.scene.read(part.box)
+        scaled, seen = self._read(part.box)
         if not seen.any():
             return []
-        items = part.cut(self._scaled(values, seen), seen)
+        items = part.cut(scaled, seen)
         if items.n_items > most:
             random = generator(self.settings.seed, Stream.BLOCK_ITEMS, visit)
             items = items.take(np.sort(random.permutation(items.n_items)[:most]))
         return [_as_matrix(items)]
 
-    def _scaled(self, values: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    def _read(self, box: tuple[slice, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """The scaled entries of a box, and which of them are observed."""
+        values, seen = self.scene.read(box)
         scaled = self.scaling.forward(np.where(seen, values, 0))
         if not np.isfinite(scaled).all():
             raise InputError(
                 f"{self.scene.values.name} holds values that are too large beside those of a first look at it"
             )
-        return scaled
+        return scaled, seen
 
     def _tell(self, done: int, row: np.ndarray, epoch: int | None = None) -> None:
         shown = dict(zip(TRACED, map(float, row)))

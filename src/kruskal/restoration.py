@@ -18,7 +18,9 @@ class Restoration:
     Attributes
     ----------
     mean, std : arrays of the input's shape, in its units. ``std`` is the uncertainty of an entry: its spread
-        over the kept draws and, with a weight of 0.45, over the overlapping items; without the noise.
+        over the kept draws and, with a weight of 0.45, over the overlapping items; without the noise. In holes
+        the weight is up to 1, and further than half a patch from any observed entry ``std`` is at least the
+        standard deviation of the observed entries.
     noise_std : inferred standard deviation of the noise, in the input's units; of counts, whose noise is the
         root of their mean, the root mean square
     dictionary : (K, m_1, .., m_T) atoms of the last draw, in scaled units

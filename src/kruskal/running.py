@@ -14,7 +14,7 @@ from kruskal.choose import Pilot
 from kruskal.data import Scaling, counts_of_roots
 from kruskal.data.atomic import reason
 from kruskal.engines import checkpoint as checkpoints
-from kruskal.engines.chain import Chain
+from kruskal.engines.chain import Chain, Progressed
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.lock import undisturbed
 from kruskal.engines.online import AnyChain, OnlineChain
@@ -26,7 +26,7 @@ from kruskal.errors import InputError
 from kruskal.kernel import Compilation, watch_compilation
 from kruskal.models import MGPCPModel, Model
 from kruskal.models.base import FactorModel
-from kruskal.patches import Items, cut
+from kruskal.patches import Items, cut, hole_variance, nearby_share
 from kruskal.restoration import Restoration
 from kruskal.settings import Settings
 from kruskal.tensor import RANK_TOLERANCE
@@ -61,6 +61,8 @@ class Run:
         scaled = scaling.forward(np.where(observed, values, 0))
         patches = partial(cut, scaled, observed, settings.grid)
         items = in_regions(patches, settings.regions, settings.grouping, settings.seed, settings.array_shape)
+        nearby = None if observed.all() else nearby_share(observed, settings.patch_shape)
+        self._tell_of_holes(nearby)
         with ExitStack() as stack:
             compilation = stack.enter_context(watch_compilation(partial(self.progress.note, COMPILING)))
             chain = self._begin(items, settings.build_model(scaling.scale), stack)
@@ -73,7 +75,13 @@ class Run:
             stack.callback(self.progress.stop)
             if saved is None or not saved["ended"]:
                 self._sweep_to_the_end(chain, items, scaling, began, compilation)
-            return self._read_off(chain, scaling, items.n_items, time.perf_counter() - began)
+            moments = chain.now.moments
+            if nearby is None:
+                variance = moments.variance()
+            else:
+                unknown = float(scaled[observed].var(dtype=np.float64))
+                variance = hole_variance(moments, observed, nearby, unknown)
+            return self._read_off(chain, scaling, variance, items.n_items, time.perf_counter() - began)
 
     def _begin(self, items: Items, model: Model, stack: ExitStack) -> AnyChain:
         """The chain at its start, on threads that end with ``stack``."""
@@ -103,11 +111,7 @@ class Run:
                 whole, seconds = chain.in_sweeps(), time.perf_counter() - began - compilation.seconds
                 if whole is not None:  # an epoch is kept or not, and made, as a whole
                     if plan.ended(whole, seconds):
-                        if whole.done < settings.burn_in:
-                            self.progress.note(
-                                f"time was up in sweep {whole.done}, "
-                                f"before the burn-in of {settings.burn_in} was over"
-                            )
+                        self._tell_why(plan, whole)
                         break
                     keep = plan.keeps(whole, seconds)
                     if self._regroup(chain, items, keep):
@@ -124,6 +128,16 @@ class Run:
             raise
         with undisturbed(afterwards=True):
             self._save(chain, ended=True)
+
+    def _tell_why(self, plan: Stopping, now: Progressed) -> None:
+        """Why a run ended early, if it did so by itself."""
+        if now.done < plan.sweeps and plan.converged(now):
+            burn_in = now.done - now.moments.draws
+            self.progress.note(f"converged in sweep {now.done}, the first {burn_in} of which are not kept")
+        elif now.done < plan.burn_in:
+            self.progress.note(
+                f"time was up in sweep {now.done}, before the burn-in of {plan.burn_in} was over"
+            )
 
     def _regroup(self, chain: AnyChain, items: Items, keep: bool) -> bool:
         """Half-way through the burn-in, or at its end if that is sooner, tell anew which items look alike.
@@ -170,14 +184,24 @@ class Run:
         array, copies = flat.reshape(self.settings.array_shape), self.settings.copies
         return np.repeat(array[..., None], copies, axis=-1) if copies else array
 
-    def _read_off(self, chain: AnyChain, scaling: Scaling, n_items: int, seconds: float) -> Restoration:
+    def _tell_of_holes(self, nearby: np.ndarray | None) -> None:
+        far = 0 if nearby is None else int(np.count_nonzero(nearby == 0))
+        if far:
+            self.progress.note(
+                f"{far} missing entries lie more than half a patch from any observed one: what is written "
+                "there is a guess, and the standard deviation at least that of the observed entries"
+            )
+
+    def _read_off(
+        self, chain: AnyChain, scaling: Scaling, variance: np.ndarray, n_items: int, seconds: float
+    ) -> Restoration:
         settings, now, trace = self.settings, chain.now, self._trace(chain, scaling)
         terms: dict[str, Any] = {}
         if isinstance(chain.model, MGPCPModel):
             weights, factors = chain.model.sorted_terms(now.state)
             terms = {"weights": scaling.inverse_std(weights), "factors": factors, "offset": scaling.offset}
         mean = scaling.inverse(now.moments.mean())
-        std = scaling.inverse_std(np.sqrt(now.moments.variance()))
+        std = scaling.inverse_std(np.sqrt(variance))
         noise = float(trace["noise_std"][-now.moments.draws * chain.rows_per_sweep :].mean())
         if settings.counts:
             mean, std = counts_of_roots(mean, std)

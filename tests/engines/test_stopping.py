@@ -7,6 +7,7 @@ import pytest
 
 import kruskal
 from kruskal.engines.chain import TRACED, Progressed, estimate_shift, next_check
+from kruskal.engines.progress import Silent
 from kruskal.engines.stopping import SETTLED, Stopping
 from kruskal.patches import RunningMoments
 
@@ -110,3 +111,19 @@ def test_a_run_that_ended_by_its_budget_stays_ended(tmp_path):
     again = kruskal.resume(tmp_path / "c", threads=1)
     np.testing.assert_array_equal(first.mean, again.mean)
     assert again.kept == first.kept
+
+
+def test_a_run_says_that_it_converged_and_not_that_time_was_up():
+    class Told(Silent):
+        def __init__(self):
+            self.notes = []
+
+        def note(self, text):
+            self.notes.append(text)
+
+    told = Told()
+    result = kruskal.inpaint(HOLES, **SMALL, until_converged=True, progress=told)
+    sweeps = len(result.trace["noise_std"])
+    assert sweeps < result.settings["burn_in"]  # or the other note could not come
+    converged = f"converged in sweep {sweeps}, the first {sweeps - result.kept} of which are not kept"
+    assert [note for note in told.notes if "compil" not in note] == [converged]

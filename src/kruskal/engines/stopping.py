@@ -50,7 +50,11 @@ class Stopping:
             return False
         if self.time_budget is not None and seconds * (1.0 + 1.0 / now.done) > self.time_budget:
             return True  # another sweep would not fit
-        return self.until_converged and now.shift <= SETTLED
+        return self.converged(now)
+
+    def converged(self, now: Progressed) -> bool:
+        """Whether a run that may end at convergence has come to it."""
+        return self.until_converged and now.moments.draws > 0 and now.shift <= SETTLED
 
 
 def _flat(trace: np.ndarray) -> bool:

@@ -114,17 +114,17 @@ class RunningMoments:
         """Variance of the overlap average from draw to draw (the Monte Carlo view of the mean)."""
         return _ratio(self.deviation, self.weight) * (self.draws / max(1, self.draws - 1))
 
-    def variance(self) -> np.ndarray:
-        """Variance of an entry: that of the overlap average plus `OPINION_SHARE` of the spread of the items.
+    def variance(self, share: float | np.ndarray = OPINION_SHARE) -> np.ndarray:
+        """Variance of an entry: that of the overlap average plus a ``share`` of the spread of the items.
 
         Each covering item is one posterior opinion on the entry, with a variance of its own. Were they
         independent, only the variance of their average would count (intervals far too short); were they one
-        and the same, their whole spread would (too long). The share in between was set once, on pictures
-        from scikit-image (docs/choices.md).
+        and the same, their whole spread would (too long). `OPINION_SHARE` was set once, on pictures from
+        scikit-image (docs/choices.md); in holes it is more (`kruskal.patches.reach`).
         """
         average = self.draw_variance()
         spread = np.maximum(_ratio(self.square, self.weight) - self.mean() ** 2 - average, 0.0)
-        return average + OPINION_SHARE * spread
+        return average + share * spread
 
 
 def _address(slab: Slab) -> tuple[int, ...]:

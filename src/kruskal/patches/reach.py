@@ -1,0 +1,48 @@
+"""How much is observed around an entry, and what that means for its uncertainty: holes in an array.
+
+Inside a hole the covering patches all hear of the same few entries at its edge, so that their opinions agree
+more than they are right; and further than half a patch from any observed entry hardly one knows anything.
+"""
+
+import numpy as np
+
+from kruskal.patches.assemble import OPINION_SHARE, RunningMoments
+
+
+def nearby_share(observed: np.ndarray, patch_shape: tuple[int, ...]) -> np.ndarray:
+    """Share of observed entries in the box around every entry, float32, of the shape of ``observed``.
+
+    The box reaches half a patch to either side, all along an axis that patches take whole, and ends where the
+    array ends.
+    """
+    count = observed.astype(np.int32)
+    volume = np.ones((1,) * observed.ndim, np.int32)
+    for axis, (size, side) in enumerate(zip(observed.shape, patch_shape)):
+        reach = size if side == size else side // 2
+        places = np.arange(size)
+        first, stop = np.maximum(places - reach, 0), np.minimum(places + reach + 1, size)
+        before = np.insert(np.cumsum(count, axis=axis, dtype=np.int32), 0, 0, axis=axis)
+        count = before.take(stop, axis=axis) - before.take(first, axis=axis)
+        lengths = (stop - first).astype(np.int32)
+        volume = volume * lengths.reshape([-1 if other == axis else 1 for other in range(observed.ndim)])
+    return (count / volume).astype(np.float32)
+
+
+def hole_variance(
+    moments: RunningMoments, observed: np.ndarray, nearby: np.ndarray, unknown: float
+) -> np.ndarray:
+    """Variance (size,) of the entries of a mean, with regard to holes.
+
+    Where less than half as much is observed nearby as usual, the share of the spread that counts grows from
+    `OPINION_SHARE` up to all of it; where nothing is, the variance is at least ``unknown``.
+
+    Parameters
+    ----------
+    observed : True is observed;  nearby : from `nearby_share`
+    unknown : variance of an entry of which nothing is known: of the observed ones about their mean
+    """
+    usual = float(nearby[observed].mean()) if observed.any() else 1.0
+    here = nearby.reshape(-1).astype(np.float64)
+    alone = np.maximum(1.0 - 2.0 * here / usual, 0.0)
+    variance = moments.variance(OPINION_SHARE + (1.0 - OPINION_SHARE) * alone)
+    return np.where(here > 0, variance, np.maximum(variance, unknown))

@@ -1,0 +1,113 @@
+"""Holes: how much is observed nearby, and what it means for the uncertainty of what lies in them."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kruskal
+from kruskal.engines.progress import Silent
+from kruskal.patches import RunningMoments, Slab, hole_variance, nearby_share
+from kruskal.patches.assemble import OPINION_SHARE
+
+PLANE = np.add.outer(np.sin(np.arange(40) / 4.0), 2.0 + np.cos(np.arange(36) / 5.0))
+OPTIONS = {"patch_shape": (6, 6), "n_atoms": 24, "sweeps": 20, "seed": 1, "threads": 1}
+
+
+def by_hand(observed, patch_shape):
+    """Box by box."""
+    result = np.zeros(observed.shape)
+    for place in itertools.product(*map(range, observed.shape)):
+        box = tuple(
+            slice(None) if side == size else slice(max(i - side // 2, 0), i + side // 2 + 1)
+            for i, size, side in zip(place, observed.shape, patch_shape)
+        )
+        result[place] = observed[box].mean()
+    return result
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_the_share_nearby_is_that_of_a_box(data):
+    shape = tuple(data.draw(st.lists(st.integers(1, 7), min_size=1, max_size=4)))
+    patch = tuple(data.draw(st.integers(1, size)) for size in shape)
+    observed = np.random.default_rng(data.draw(st.integers(0, 99))).random(shape) < 0.4
+    found = nearby_share(observed, patch)
+    assert found.dtype == np.float32 and found.shape == shape
+    np.testing.assert_allclose(found, by_hand(observed, patch), rtol=1e-6)
+
+
+def some_moments(size, seed=0):
+    random = np.random.default_rng(seed)
+    moments = RunningMoments.zero(size)
+    for mean in random.standard_normal((4, size)):
+        weight = 0.5 + random.random(size)
+        moments = moments.with_draw([Slab(0, weight, weight * mean, weight * (mean**2 + 3.0))])
+    return moments
+
+
+def test_without_holes_the_variance_is_as_it_was():
+    moments, observed = some_moments(60), np.ones((6, 10), bool)
+    observed[::3, ::4] = False
+    nearby = nearby_share(observed, (2, 2))
+    assert (hole_variance(moments, observed, nearby, 99.0) == moments.variance()).all()
+
+
+def test_the_share_of_the_spread_grows_into_a_hole():
+    moments, observed = some_moments(40), np.arange(40) < 20
+    nearby = nearby_share(observed, (9,))
+    variance = hole_variance(moments, observed, nearby, 1e-9)
+    average = moments.draw_variance()
+    spread = (moments.variance() - average) / OPINION_SHARE
+    share = (variance - average) / spread
+    usual = nearby[:20].mean()
+    assert share[:19] == pytest.approx(OPINION_SHARE)
+    alone = 1.0 - 2.0 * nearby[20:24] / usual
+    assert (alone > 0.0).all() and share[20:24] == pytest.approx(
+        OPINION_SHARE + (1.0 - OPINION_SHARE) * np.maximum(alone, 0.0)
+    )
+    assert share[24:] == pytest.approx(1.0)
+    assert hole_variance(moments, observed, nearby, 7.0)[24:] == pytest.approx(7.0)
+    nothing = np.zeros(40, bool)
+    assert (hole_variance(moments, nothing, nearby_share(nothing, (9,)), 7.0) == 7.0).all()
+
+
+class Told(Silent):
+    """Keeps the notes."""
+
+    def __init__(self):
+        self.notes = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+def test_a_restoration_is_unsure_in_a_hole_and_says_so():
+    observed = np.random.default_rng(0).random(PLANE.shape) < 0.7
+    observed[10:26, 12:28] = False
+    told = Told()
+    result = kruskal.inpaint(np.where(observed, PLANE, np.nan), **OPTIONS, progress=told)
+    far = np.zeros(PLANE.shape, bool)
+    far[13:23, 15:25] = True
+    assert ((nearby_share(observed, (6, 6)) == 0) == far).all()
+    assert (result.std[far] >= 0.999 * PLANE[observed].std()).all()
+    assert result.std[observed].mean() < 0.2 * PLANE[observed].std()
+    assert [note for note in told.notes if "compil" not in note] == [
+        "100 missing entries lie more than half a patch from any observed one: what is written there is a "
+        "guess, and the standard deviation at least that of the observed entries"
+    ]
+
+
+def test_blocks_are_as_unsure_in_a_hole_as_the_whole(tmp_path):
+    observed = np.random.default_rng(0).random(PLANE.shape) < 0.7
+    observed[10:26, 12:28] = False
+    options = OPTIONS | {"sweeps": 6, "stride": 2, "block_shape": (9, 13), "std": tmp_path / "std.npy"}
+    kruskal.inpaint_large(PLANE, tmp_path / "mean.npy", observed, **options)
+    std = np.load(tmp_path / "std.npy")
+    far = nearby_share(observed, (6, 6)) == 0
+    assert far.any() and (std[far] >= 0.9 * PLANE[observed].std()).all()
+    assert std[observed].mean() < 0.3 * PLANE[observed].std()
+    assert math.isfinite(std.sum())
