@@ -6,6 +6,7 @@ import pytest
 import kruskal
 from kruskal.engines.progress import Silent
 from kruskal.errors import InputError
+from tests.addresses import watch_addresses
 from tests.gibbs.conv_reference import synthesise
 
 OPTIONS = {"n_atoms": 6, "atom_size": (4, 4), "sweeps": 40, "seed": 3}
@@ -264,6 +265,17 @@ def test_a_batch_after_a_fit_has_random_numbers_of_its_own():
     np.testing.assert_array_equal(long.dictionary_, short.dictionary_)
 
 
+@pytest.mark.parametrize("usage", ["shared", "by_image"])
+def test_maps_of_images_have_random_numbers_of_their_own(usage, monkeypatch):
+    """None of them was used in the fit that learned the atoms."""
+    images = np.random.default_rng(0).random((6, 10, 10))
+    used = watch_addresses(monkeypatch)
+    model = kruskal.CKFA(3, (3, 3), rank=1, sweeps=6, usage=usage, seed=3, threads=1).fit(images)
+    n_fit = len(used)
+    model.transform(images, sweeps=6, burn_in=3)
+    assert len(set(used)) == len(used) > n_fit > 0
+
+
 def test_scikit_learn_clones_them():
     clone = pytest.importorskip("sklearn.base").clone
     model = kruskal.CKFA(4, (4, 4), rank=1, pooling=(2, 2), usage_prior=(2.0, 1.0))
@@ -329,3 +341,25 @@ def test_a_batch_that_is_no_array_is_said_to_be_none():
     images = np.random.default_rng(0).random((4, 8, 8))
     with pytest.raises(InputError, match="y has the shape of X and would be ignored: there is no mask"):
         model.partial_fit(images, images > 0.5)
+
+
+@pytest.mark.parametrize("kind", [kruskal.CFA, kruskal.CKFA])
+def test_images_come_back_in_the_shape_that_was_learned_from(kind):
+    images = make_images(6)[1]
+    model, stream = (kind(**OPTIONS | {"sweeps": 2}) for _ in range(2))
+    for learn in (model.fit, model.fit_reconstruct):
+        for given in (images[..., 0], images):
+            learn(given)
+            assert model.inverse_transform(model.transform(given)).shape == given.shape
+    for given in (images[..., 0], images):  # the first batch settles it
+        maps = stream.partial_fit(given).transform(given)
+        assert stream.inverse_transform(maps).shape == images[..., 0].shape
+
+
+def test_fit_and_transform_in_one():
+    images = make_images(6)[1]
+    images[0, :3] = np.nan
+    seen = np.random.default_rng(0).random(images.shape) < 0.8
+    model = kruskal.CKFA(**OPTIONS | {"sweeps": 2})
+    found = model.fit_transform(images, observed=seen)
+    np.testing.assert_array_equal(found, model.fit(images, observed=seen).transform(images, seen))

@@ -8,6 +8,7 @@ from kruskal.errors import InputError
 from kruskal.estimators.deep_layers import image_shapes, layer_options
 from kruskal.estimators.picture_classifier import PictureClassifier
 from kruskal.gibbs.conv_features import bottom_up, correlate, pool_maps, project, unit_atoms
+from tests.addresses import watch_addresses
 
 SMALL = {"n_atoms": (4, 5), "atom_sizes": ((4, 4), (2, 2)), "pooling": ((2, 3),), "sweeps": 12, "seed": 2}
 
@@ -242,6 +243,18 @@ def test_bad_images_and_files(fitted, tmp_path):
     path.write_bytes(b"PK not a zip")
     with pytest.raises(InputError, match="no file of a kruskal deep model"):
         kruskal.DeepCKFA.load(path)
+
+
+@pytest.mark.parametrize("features", ["bottom-up", "gibbs"])
+def test_every_layer_has_random_numbers_of_its_own(features, monkeypatch):
+    """Nor are maps read with those that atoms were learned with; the first layer has those of a CKFA."""
+    images, _ = make_pictures(16)
+    used = watch_addresses(monkeypatch)
+    sizes = {"n_atoms": (3, 4, 3), "atom_sizes": ((4, 4), (2, 2), (2, 2)), "pooling": 1, "threads": 1}
+    sizes |= {"sweeps": 4, "map_sweeps": (4, 2), "seed": 2}
+    model = kruskal.DeepCKFA(**sizes, features=features).fit(images)
+    assert len(set(used)) == len(used) > 0
+    assert model.layers_[0].seed == 2 and len({layer.seed for layer in model.layers_}) == 3
 
 
 def test_layers_as_an_array(fitted):

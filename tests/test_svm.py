@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from kruskal import BayesianSVM, InputError
 from kruskal.engines.one_vs_all import Plan
@@ -50,6 +51,26 @@ def test_results_do_not_depend_on_the_number_of_threads(method, n_features):
         other = BayesianSVM(**(options | {"seed": 6})).fit(X, y)
         assert np.abs(other.coef_ - one.coef_).max() > 0.0
         assert np.abs(one.coef_[0] - one.coef_[1]).max() > 0.0
+
+
+@pytest.mark.parametrize("method", ["em", "gibbs"])
+@pytest.mark.parametrize("whiten", [None, 0.1])
+def test_nor_on_that_of_blas(method, whiten):
+    random = np.random.default_rng(0)
+    X, new = random.standard_normal((300, 900)), random.standard_normal((100, 900))
+    y = np.digitize(X[:, 0], (-1.0, -0.5, 0.0, 0.5, 1.0))
+    options = {"method": method, "whiten": whiten, "n_sweeps": 6, "burn_in": 2, "calibration_folds": 2}
+    options |= {"keep_draws": method == "gibbs", "C": 0.1, "threads": 1}
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            machine = BayesianSVM(**options).fit(X, y)
+            found.append([machine.coef_, machine.intercept_, machine.temperature_])
+            found[-1] += [machine.decision_function(new), machine.decision_function(new[:50])]
+            if method == "gibbs":
+                found[-1].append(machine.decision_std(new))
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
 def test_the_posterior_on_a_tiny_problem():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import kruskal
 from kruskal.errors import InputError
@@ -42,6 +43,18 @@ def test_the_numbers_of_parameters():
     assert kruskal.DGDN(**sizes).fit(X, y).n_dictionary_parameters_ == 8 * 16 + 12 * 9 * 8
     found = kruskal.KruskalDGDN(**sizes, rank=3).fit(X, y).n_dictionary_parameters_
     assert found == 3 * (8 * (1 + 4 + 4 + 1) + 12 * (1 + 3 + 3 + 8))
+
+
+def test_decisions_do_not_depend_on_the_threads_of_blas():
+    X, y = bars(40)
+    model = kruskal.DGDN(**SIZES, epochs=1, least_steps=0, threads=1).fit(X, y)
+    random = np.random.default_rng(0)
+    model.coef_ = random.standard_normal((3, 5000)).astype(np.float32)
+    features, found = random.random((300, 5000)).astype(np.float32), []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            found.append(model._decide(features))
+    np.testing.assert_array_equal(*found)
 
 
 def test_mnist_sizes_of_the_paper():

@@ -1,9 +1,12 @@
 """A deep model that begins with given atoms, and decisions on the weights of several layers."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 
 import kruskal
+from kruskal.data import Scaling
 from kruskal.deep.places import place_features, shifted_copies
 from kruskal.errors import InputError
 
@@ -49,6 +52,45 @@ def test_without_training_the_pass_is_that_of_the_given_layers(layers, atoms):
     found, wanted = model.transform(X), layers.transform(X)
     assert found.shape == wanted.shape
     assert found / found.max() == pytest.approx(wanted / wanted.max(), abs=1e-4)
+
+
+def far(images, dtype=np.float32):
+    """Images in 200 .. 205."""
+    return np.round(200 + 5 * images, 2 if dtype == np.float32 else 0).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+def test_the_pass_is_that_of_the_given_layers_also_far_from_zero(dtype):
+    """Their offsets become biases; whole numbers are in other units here than there."""
+    X, y = (far(bars(40)[0], dtype), bars(40)[1])
+    layers = kruskal.DeepCKFA((6, 9), ((4, 4), (3, 3)), ((2, 2),), sweeps=4, seed=1, threads=1).fit(X)
+    assert layers.layers_[0].scaling_.offset > 0.9
+    upper = deepcopy(layers)
+    upper.layers_[1].scaling_ = Scaling(0.25, 0.5)
+    for start in (layers, upper):
+        model = kruskal.KruskalDGDN(start=start, epochs=0, **OPTIONS).fit(X, y)
+        found, wanted = model.transform(X), start.transform(X)
+        assert 0.1 < (wanted > 0).mean() < 0.9
+        assert found / found.max() == pytest.approx(wanted / wanted.max(), abs=1e-4)
+
+
+def test_a_start_with_an_offset_refuses_other_units():
+    X, y = bars(40)
+    layers = kruskal.DeepCKFA((4,), (4,), sweeps=2, threads=1).fit(far(X))
+    with pytest.raises(
+        InputError, match=r"X has values of 0\.\d+ to 0\.\d+, but start was learned from values a"
+    ):
+        kruskal.KruskalDGDN(start=layers, epochs=0, **OPTIONS).fit(far(X) / 255.0, y)
+
+
+@pytest.mark.parametrize("pretrain", [False, True])
+def test_atoms_see_centred_images(pretrain):
+    """The mean of the images does not take them up; with it a third is right, as by chance."""
+    X, y = bars(300)
+    X_test, y_test = bars(200, seed=1)
+    options = {"pretrain": pretrain, "pretrain_images": 60, "pretrain_sweeps": 5, "least_steps": 0}
+    model = kruskal.DGDN(**SIZES, **options, epochs=5, threads=1)
+    assert model.fit(200 + 2 * X, y).score(200 + 2 * X_test, y_test) >= 0.5
 
 
 def test_training_goes_on_from_the_given_atoms(layers, tmp_path):

@@ -140,6 +140,17 @@ def test_features_of_pictures_of_any_size():
     assert np.allclose(first, maps, atol=1e-6)
 
 
+def test_a_kept_model_is_of_use_to_the_same_images_only(tmp_path):
+    images = strokes(12, 12, 0)[0] / 255.0
+    fit = {"n_atoms": [3], "atom_sizes": [4], "pooling": [2], "sweeps": 2, "prune": 0.0}
+    context = Context(tmp_path, 1)
+    first, again, other = (
+        deep_cells.deep_model(context, "deep-cfa", 0, fit, some) for some in (images, images, 1.0 - images)
+    )
+    assert np.array_equal(first.atoms(1), again.atoms(1)) and not hasattr(again.layers_[0], "trace_")
+    assert not np.array_equal(first.atoms(1), other.atoms(1)) and len(list(tmp_path.iterdir())) == 2
+
+
 def test_caltech_with_labels(small_caltech, tmp_path):
     experiment = registry.get("caltech101")
     keys = ("dgdn-train6-seed1", "dgdn-on-ckfa-train6-seed1")

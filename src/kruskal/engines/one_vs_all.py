@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.engines.tasks import map_tasks
+from kruskal.engines.tasks import blas_on_one_thread, map_tasks
 from kruskal.errors import InputError
 from kruskal.gibbs.svm import Features, features_of
 from kruskal.models.svm import SVM, SVMState
@@ -89,7 +89,8 @@ def fit_one_vs_all(
     """
     problems = n_problems(n_classes)
     method = plan.chosen(values.shape[0], values.shape[1], problems)
-    features = Features(values) if method == "stochastic" else features_of(values)
+    with blas_on_one_thread():  # or X X^T would depend on the number of its threads
+        features = Features(values) if method == "stochastic" else features_of(values)
     fit = partial(
         _fit_class, features=features, labels=labels, problems=problems, model=model, plan=plan,
         method=method, seed=seed, share=min(threads, problems) / problems, fold=fold, restore=restore,

@@ -2,7 +2,8 @@
 
 Every layer is a CFA or CKFA with pooling and non-negative slabs; the image of the next layer is the value of
 each block of the last draw. The noise precision is fixed: when it is learned it runs away, as more and more
-blocks are switched on to explain what the layers above are for.
+blocks are switched on to explain what the layers above are for. Images far from zero are centred first: their
+mean would take up the atoms.
 """
 
 import math
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kruskal.data import Scaling
 from kruskal.deep.network import Network
 from kruskal.engines.threads import ImageThreads
 from kruskal.gibbs.conv_local import ImageShard, Layout, dense_maps
@@ -23,11 +25,15 @@ _BASE_PRECISION = 50.0
 
 
 class LayerStart(NamedTuple):
-    """atoms : (K, P);  weights, factors : of Kruskal atoms, else empty."""
+    """atoms : (K, P);  weights, factors : of Kruskal atoms, else empty.
+
+    offset : what is subtracted from the layer's image, in its units as long as no layer below is scaled.
+    """
 
     atoms: np.ndarray
     weights: np.ndarray
     factors: np.ndarray
+    offset: float = 0.0
 
 
 def pretrain(
@@ -35,6 +41,9 @@ def pretrain(
 ) -> list[LayerStart]:
     """Atoms of every layer from images (n, M_x, M_y C)."""
     starts: list[LayerStart] = []
+    offset = Scaling.fit(images, np.ones(images.shape, bool)).offset
+    if offset:
+        images = images - images.dtype.type(offset)
     square = float(np.mean(images**2))
     for layer, layout in enumerate(network.layers):
         model = _model(layout, network.n_atoms[layer], rank, len(images))
@@ -44,7 +53,7 @@ def pretrain(
             for number in range(1, sweeps + 1):
                 state, _ = model.sweep(state, engine, own_seed, number)
             pooled = np.concatenate([_block_values(shard, model) for shard in engine.shards])
-        starts.append(layer_start(state, layout))
+        starts.append(layer_start(state, layout, 0.0 if layer else offset))
         scale = math.sqrt(square / max(float(np.mean(pooled**2)), 1e-12))
         images = (scale * pooled).astype(images.dtype)
     return starts
@@ -72,7 +81,7 @@ def _block_values(shard: ImageShard, model: ConvModel) -> np.ndarray:
     return pooled.transpose(0, 2, 3, 1).reshape(len(maps), layout.grid[0], -1)
 
 
-def layer_start(state: ConvGlobal, layout: Layout) -> LayerStart:
+def layer_start(state: ConvGlobal, layout: Layout, offset: float) -> LayerStart:
     """Atoms of mean square 1; columns of the factors likewise, with what is left in the weights."""
     size = np.sqrt(np.mean(state.dictionary**2, axis=1, keepdims=True)) + 1e-12
     weights, factors = state.weights / size, state.factors.copy()
@@ -82,4 +91,4 @@ def layer_start(state: ConvGlobal, layout: Layout) -> LayerStart:
             length = np.sqrt(np.mean(mode**2, axis=1)) + 1e-12
             mode /= length[:, None, :]
             weights = weights * length
-    return LayerStart(state.dictionary / size, weights, factors)
+    return LayerStart(state.dictionary / size, weights, factors, offset)

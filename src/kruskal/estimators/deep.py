@@ -28,6 +28,7 @@ from kruskal.estimators.deep_layers import (
     complete_images,
     image_shapes,
     layer_options,
+    layer_seed,
     learn_layer,
     map_batches,
     map_shape,
@@ -113,7 +114,8 @@ class DeepCFA(ScikitEstimator):
         models, scales = [], [unit]
         for number, layer in enumerate(layers, 1):
             name = f"layer {number} of {len(layers)}"
-            model = learn_layer(layer, values, name, self.prune, self.seed, self.threads, self.progress)
+            seed = layer_seed(self.seed, number)
+            model = learn_layer(layer, values, name, self.prune, seed, self.threads, self.progress)
             models.append(model)
             maps = self._read([self._reader(model)], [1.0, 1.0], values, [0])
             scales.append(root_mean_square(maps, f"the maps of layer {number} are zero everywhere"))

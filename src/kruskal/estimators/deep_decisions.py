@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.engines.deep_features import layer_weights, top_weights
+from kruskal.engines.tasks import blas_on_one_thread
 from kruskal.errors import InputError, check_seed, whole_number
 from kruskal.estimators.classifier import Classifier
 from kruskal.estimators.deep_fit import Fitted
@@ -121,5 +122,6 @@ class Decisions(Classifier):
         if hasattr(self, "svm_"):
             f = self.svm_.decision_function(features)
             return f[:, None] if f.ndim == 1 else f
-        f = features @ self.coef_.T + self.intercept_
+        with blas_on_one_thread():  # or they would depend on the number of its threads
+            f = features @ self.coef_.T + self.intercept_
         return 0.5 * (f[:, 1:] - f[:, :1]) if f.shape[1] == 2 else f

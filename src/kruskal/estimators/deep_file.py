@@ -19,7 +19,7 @@ from kruskal.engines.threads import check_threads
 from kruskal.errors import DAMAGE, InputError, path_of
 from kruskal.estimators.convolutional import CFA
 from kruskal.estimators.deep import DeepCFA, DeepCKFA
-from kruskal.estimators.deep_layers import one_layer
+from kruskal.estimators.deep_layers import layer_seed, one_layer
 from kruskal.gibbs.usage import CONCENTRATION_PRIOR
 from kruskal.models import ConvGlobal
 
@@ -68,7 +68,7 @@ def model_from_arrays(arrays: dict[str, np.ndarray], threads: int | None = None)
         arrays = {f"layer{number}_concentration": np.array(CONCENTRATION_PRIOR.mean)} | arrays
         part = {name: arrays[f"layer{number}_{name}"] for name in (*_KEPT, *_OTHERS)}
         options = options._replace(n_atoms=len(part["dictionary"]))
-        layer = one_layer(options, model.seed, threads)
+        layer = one_layer(options, layer_seed(model.seed, number), threads)
         _put(layer, part, shape)
         layers.append(layer)
         shape = (*layer.model_.layout.grid, layer.n_atoms)

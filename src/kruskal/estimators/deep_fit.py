@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kruskal.data import Scaling
 from kruskal.deep.dense import Dense
 from kruskal.engines.deep_features import top_weights
 from kruskal.engines.mcem_training import MonteCarloTraining
@@ -120,7 +121,7 @@ def _start(
     if given is not None:
         return model.start_from(first, seed, given.layers, bias=0.0)
     if not options["pretrain"]:
-        return model.start(first, seed)
+        return model.start(first, seed, Scaling.fit(first, np.ones(first.shape, bool)).offset)
     random = generator(seed, Stream.DEEP_PRETRAINING, 2**32)
     number = min(int(options["pretrain_images"]), len(images))
     chosen = np.sort(random.choice(len(images), number, replace=False))
@@ -157,6 +158,7 @@ def _keeping(
     if not directory.parent.is_dir():
         raise InputError(f"checkpoint folder {directory} cannot be made: {directory.parent} does not exist")
     settings = {name: value for name, value in options.items() if name not in _NO_INFLUENCE}
-    atoms = [] if given is None else [layer.atoms for layer in given.layers]
-    digest = digest_of(settings, images, labels, *(validation or ()), *atoms)
+    layers = [] if given is None else given.layers
+    begun = [part for layer in layers for part in (layer.atoms, np.array(layer.offset))]
+    digest = digest_of(settings, images, labels, *(validation or ()), *begun)
     return Keeping(directory, float(options["checkpoint_seconds"]), digest)

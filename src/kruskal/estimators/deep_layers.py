@@ -16,6 +16,7 @@ from kruskal.estimators.image_batches import image_batch, pair_of_sizes
 from kruskal.estimators.image_options import USAGES
 from kruskal.gibbs.conv_features import bottom_up, pool_maps, unit_atoms
 from kruskal.gibbs.local import MOST_ATOMS
+from kruskal.random import Stream, generator
 from kruskal.tensor import refuse_impossible_rank
 
 FEATURES = ("bottom-up", "gibbs")
@@ -105,8 +106,13 @@ def image_shapes(image_shape: tuple[int, ...], layers: Sequence[LayerOptions]) -
     return shapes
 
 
+def layer_seed(seed: int, number: int) -> int:
+    """Layer ``number`` (from 1) has random numbers of its own; the first has those of `kruskal.CFA`."""
+    return seed if number == 1 else int(generator(seed, Stream.DEEP_LAYERS, number).integers(2**63))
+
+
 def one_layer(layer: LayerOptions, seed: int, threads: int | None, progress: Progress | None = None) -> CFA:
-    """The estimator of one layer."""
+    """The estimator of one layer, with a seed of its own."""
     options: dict[str, Any] = {
         "pooling": layer.pooling, "nonnegative": layer.nonnegative, "sweeps": layer.sweeps,
         "noise_std": layer.noise_precision**-0.5, "usage": layer.usage, "seed": seed, "threads": threads,

@@ -1,5 +1,6 @@
 """A deep model that begins with the atoms of layers that were learned without labels."""
 
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -7,23 +8,32 @@ from kruskal.engines.pretraining import LayerStart, layer_start
 from kruskal.errors import InputError, not_negative, shown
 from kruskal.estimators.deep import DeepCFA
 from kruskal.estimators.deep_file import load_deep
+from kruskal.estimators.deep_settings import Images
 
 
 class Given(NamedTuple):
-    """sizes : ``n_atoms``, ``atom_sizes`` and ``pooling`` of the layers;  layers : their atoms;
-    channels : of the images that they were learned from."""
+    """sizes : ``n_atoms``, ``atom_sizes`` and ``pooling`` of the layers;  layers : their atoms, with offsets
+    in units of the images that they were learned from;  channels : of these images."""
 
     sizes: dict[str, Any]
     layers: list[LayerStart]
     channels: int
 
-    def refuse_others(self, shape: tuple[int, int, int]) -> None:
-        """Complain about images with other channels."""
-        if shape[2] != self.channels:
+    def for_images(self, images: Images) -> "Given":
+        """With offsets in units of these images; an InputError for other channels, or values far away."""
+        if images.shape[2] != self.channels:
             raise InputError(
-                f"X has images with {shape[2]} channels, expected {self.channels} as those that start was "
-                "learned from"
+                f"X has images with {images.shape[2]} channels, expected {self.channels} as those that start "
+                "was learned from"
             )
+        unit = images.divisor or 1
+        offset, low, high = self.layers[0].offset, images.values.min() * unit, images.values.max() * unit
+        if offset and not low <= offset <= high:
+            raise InputError(
+                f"X has values of {low:g} to {high:g}, but start was learned from values around {offset:g}: "
+                "give images in the same unit"
+            )
+        return self._replace(layers=[one._replace(offset=one.offset / unit) for one in self.layers])
 
 
 def given_start(options: dict[str, Any]) -> Given | None:
@@ -52,5 +62,9 @@ def given_start(options: dict[str, Any]) -> Given | None:
         "atom_sizes": [layer.model_.layout.atom_size for layer in model.layers_],
         "pooling": [layer.model_.layout.pooling for layer in model.layers_[:-1]],
     }
-    starts = [layer_start(layer.state_, layer.model_.layout) for layer in model.layers_]
+    starts, unit = [], model.scales_[0]
+    for layer, scale in zip(model.layers_, model.scales_[1:]):
+        layout, scaling = layer.model_.layout, layer.scaling_
+        starts.append(layer_start(layer.state_, layout, unit * scaling.offset))
+        unit *= scaling.scale * scale * math.sqrt(math.prod(layout.atom_shape))  # the norm of the atoms
     return Given(sizes, starts, model.layers_[0].model_.layout.atom_shape[2])

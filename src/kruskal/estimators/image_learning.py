@@ -21,6 +21,7 @@ from kruskal.gibbs.conv_synthesis import synthesise
 from kruskal.gibbs.usage import UsagePrior
 from kruskal.kernel import watch_compilation
 from kruskal.models import CFA, CKFA, ConvGlobal, ConvReport, sweep_batch
+from kruskal.random import Stream, generator
 
 Model = CFA | CKFA
 TRACED = ("noise_std", "active_per_image", "alpha")
@@ -149,10 +150,12 @@ class ImageLearner(ScikitEstimator, ABC):
         values = self.scaling_.forward(np.where(seen, images, 0))
         refuse_far_out(values)
         options = self._options()
+        # sweeps count from 1, as the first ones visit few places: the numbers of the fit must not come again
+        seed = int(generator(options.seed, Stream.MAP_READING, 0).integers(2**63))
         with ImageThreads(values, seen, options.threads) as engine:
             state = self.model_.for_images(self.state_, len(images))
             for number in range(1, sweeps + 1):
-                state = self.model_.sweep_images(state, engine, options.seed, number)
+                state = self.model_.sweep_images(state, engine, seed, number)
                 if number > burn_in:
                     yield engine
 

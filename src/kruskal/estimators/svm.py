@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.engines.one_vs_all import METHODS, ClassFit, Plan, fit_one_vs_all
+from kruskal.engines.tasks import blas_on_one_thread
 from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, check_seed, flag, one_of, positive_number, shown, whole_number
 from kruskal.estimators.calibration import Groups, NotCalibratedError, check_groups, even_folds
@@ -136,7 +137,7 @@ class BayesianSVM(Classifier):
         """
         self.check_parameters()
         model, plan, folds = self._model(), self._plan(), self.calibration_folds
-        with unchanged_on_failure(self):
+        with unchanged_on_failure(self), blas_on_one_thread():  # results do not depend on its threads
             X = check_features(self, X, fitting=True)
             self.classes_, labels = check_labels(y, len(X))
             grouped = check_groups(groups, labels)
@@ -176,11 +177,14 @@ class BayesianSVM(Classifier):
             raise InputError("decision_std needs method 'gibbs' and keep_draws=True, which were not given")
         if self.draws_.shape[1] < 2:
             raise InputError("decision_std needs at least two kept draws, not 1: give more n_sweeps")
-        std = np.stack([decisions(X, draws.T).std(axis=1, ddof=1) for draws in self.draws_], axis=1)
+        with blas_on_one_thread():
+            std = np.stack([decisions(X, draws.T).std(axis=1, ddof=1) for draws in self.draws_], axis=1)
         return std[:, 0] if std.shape[1] == 1 else std
 
     def _decide(self, X: Any) -> np.ndarray:
-        return decisions(check_features(self, X, fitting=False), np.vstack([self.coef_.T, self.intercept_]))
+        X = check_features(self, X, fitting=False)
+        with blas_on_one_thread():
+            return decisions(X, np.vstack([self.coef_.T, self.intercept_]))
 
     def _probabilities(self, X: Any) -> np.ndarray:
         return probabilities(self._decide(X), self.temperature_)

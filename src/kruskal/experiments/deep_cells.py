@@ -1,5 +1,6 @@
 """What the experiments with deep models share: a model that several cells use, and how well features do."""
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,12 +13,12 @@ from kruskal.experiments.made_by import made_by
 def deep_model(context: Context, name: str, rank: int, fit: dict[str, Any], images: np.ndarray) -> Any:
     """A deep model with these options, fitted to images; kept beside the results for the next cell.
 
-    ``name`` tells apart what is learned from: the file is of no use to another version of the package.
+    ``name`` says what is learned from; the file is of no use to other images or versions of the package.
     """
     from kruskal.errors import InputError
     from kruskal.estimators.deep import DeepCFA, DeepCKFA
 
-    path = context.folder / f"{name}-{made_by()}.npz"
+    path = context.folder / f"{name}-{_digest(images)}-{made_by()}.npz"
     model: DeepCFA = DeepCKFA(**fit, rank=rank) if rank else DeepCFA(**fit)
     if path.exists():
         try:
@@ -73,6 +74,13 @@ def svm_error(
 
     fitted = BayesianSVM(**svm, calibration_folds=0, threads=threads).fit(train, labels)
     return 100.0 * (1.0 - fitted.score(test, wanted))
+
+
+def _digest(images: np.ndarray) -> str:
+    """Eight digits that change with the images."""
+    digest = hashlib.sha256(f"{images.dtype.str} {images.shape}".encode())
+    digest.update(np.ascontiguousarray(images).data)
+    return digest.hexdigest()[:8]
 
 
 def _options(model: Any) -> dict[str, Any]:

@@ -143,10 +143,11 @@ class DeepModel:
                 mine[name][...] = piece / parameters.dtype.type(n_images)
         return slope
 
-    def start(self, images: np.ndarray, seed: int) -> Start:
+    def start(self, images: np.ndarray, seed: int, offset: float = 0.0) -> Start:
         """Random atoms whose correlations with these images (n, M_x, M_y C) have unit standard deviation.
 
-        The gain is that with which the synthesis of the images fits them best.
+        The gain is that with which the synthesis of the images fits them best; an ``offset`` of the images
+        becomes a part of the biases, as in `start_from`.
         """
         random = generator(seed, Stream.DEEP_START, 0)
         parameters = np.zeros(self.packing.size, images.dtype)
@@ -158,35 +159,48 @@ class DeepModel:
                 piece[...] = 1.0
             elif name.startswith("biases"):
                 piece[...] = FIRST_BIAS
-        return self.scaled(parameters, images)
+        return self.scaled(parameters, images, [offset] + [0.0] * (self.network.n_layers - 1))
 
     def start_from(
         self,
         images: np.ndarray,
         seed: int,
-        atoms: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]],
+        layers: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray, float]],
         bias: float = FIRST_BIAS,
     ) -> Start:
-        """As `start`, with given atoms, (dictionary, weights, factors) of every layer, and biases."""
+        """As `start`, with given atoms, (dictionary, weights, factors, offset) of every layer, and biases.
+
+        An offset becomes a part of the biases: D corr (x - offset) = D corr x - offset times the sum of D.
+        """
         parameters = self.start(images, seed).parameters
         pieces = self.packing.views(parameters)
-        for layer, (dictionary, weights, factors) in enumerate(atoms):
+        for layer, (dictionary, weights, factors, _) in enumerate(layers):
             if self.rank:
                 pieces[f"weights{layer}"][...], pieces[f"factors{layer}"][...] = weights, factors
             else:
                 pieces[f"atoms{layer}"][...] = dictionary
             pieces[f"biases{layer}"][...] = bias
-        return self.scaled(parameters, images)
+        return self.scaled(parameters, images, [offset for *_, offset in layers])
 
-    def scaled(self, parameters: np.ndarray, images: np.ndarray) -> Start:
-        """The constants of the scale, layer by layer, and the gain, for these parameters and images."""
-        scales, inputs = [1.0] * self.network.n_layers, images
+    def scaled(self, parameters: np.ndarray, images: np.ndarray, offsets: Sequence[float]) -> Start:
+        """The constants of the scale, layer by layer, and the gain, for these parameters and images.
+
+        ``offsets`` of the layers' images go into the biases, each in its unit while all constants are 1.
+        """
+        scales, inputs, unit = [1.0] * self.network.n_layers, images, 1.0
         for layer, layout in enumerate(self.network.layers):
             dense = self.dense(parameters, tuple(scales))
+            offset = unit * offsets[layer]
+            if offset:
+                inputs = inputs - images.dtype.type(offset)
             maps = correlate(inputs, dense.dictionaries[layer], layout)
             scales[layer] = 1.0 / max(float(maps.std()), _TINY)
             values = largest_cells(maps, layout)[1] * images.dtype.type(scales[layer]) + dense.biases[layer]
             inputs = np.maximum(values, 0).reshape(len(images), layout.grid[0], -1)
+            unit *= scales[layer]
+            if offset:
+                sums = dense.dictionaries[layer].sum(axis=1, dtype=np.float64)
+                dense.biases[layer][...] -= scales[layer] * offset * sums
         dense = self.dense(parameters, tuple(scales))
         upward = infer(self.network, dense, images, np.arange(len(images)), LARGEST)
         image = synthesise(self.network, dense, upward.features, upward.places).image

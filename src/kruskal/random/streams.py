@@ -41,6 +41,7 @@ class Stream(IntEnum):
     MAP_CELLS = 51
     MAP_SLABS = 52
     MAP_START = 53
+    MAP_READING = 54
     BATCHES = 30
     BATCH_ORDER = 31
     DEEP_START = 90
@@ -54,6 +55,7 @@ class Stream(IntEnum):
     DEEP_PRETRAINING = 98
     DEEP_IMAGES = 110
     DEEP_SPLIT = 111
+    DEEP_LAYERS = 112
     BLOCK_ORDER = 120
     BLOCK_ITEMS = 121
     BLOCK_SAMPLE = 122
