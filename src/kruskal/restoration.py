@@ -1,6 +1,7 @@
 """The result of a restoration."""
 
 import json
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.data import atomic_path, observed_entries
-from kruskal.errors import InputError, path_of
+from kruskal.errors import DAMAGE, InputError, path_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -18,9 +19,9 @@ class Restoration:
     Attributes
     ----------
     mean, std : arrays of the input's shape, in its units. ``std`` is the uncertainty of an entry: its spread
-        over the kept draws and, with a weight of 0.45, over the overlapping items; without the noise. In holes
-        the weight is up to 1, and further than half a patch from any observed entry ``std`` is at least the
-        standard deviation of the observed entries.
+        over the kept draws and, with a weight of 0.45, over the overlapping items; without the noise. In
+        holes the weight is up to 1, and further than half a patch from any observed entry ``std`` is at least
+        the standard deviation of the observed entries.
     noise_std : inferred standard deviation of the noise, in the input's units; of counts, whose noise is the
         root of their mean, the root mean square
     dictionary : (K, m_1, .., m_T) atoms of the last draw, in scaled units
@@ -98,3 +99,38 @@ class Restoration:
         arrays["pilots"] = np.asarray(json.dumps(pilots))
         with atomic_path(path) as temporary:
             np.savez(temporary, **arrays)  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Restoration":
+        """Read a file of `save`; it tells nothing of the timing: ``threads`` is 0 and ``seconds`` NaN."""
+        path = path_of("path", path)
+        if not path.is_file():
+            raise InputError(f"result file {path} does not exist")
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                return cls._from_arrays({name: archive[name] for name in archive.files})
+        except DAMAGE as error:
+            raise InputError(f"{path} is no result file of kruskal, or it is damaged") from error
+
+    @classmethod
+    def _from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Restoration":
+        numbered = [name for name in arrays if name.startswith("factors_")]
+        settings = json.loads(str(arrays["settings"]))
+        return cls(
+            mean=arrays["mean"],
+            std=arrays["std"],
+            noise_std=float(arrays["noise_std"]),
+            dictionary=arrays["dictionary"],
+            ranks=arrays["ranks"],
+            usage=arrays["usage"],
+            trace={name[6:]: values for name, values in arrays.items() if name.startswith("trace_")},
+            settings={name: tuple(v) if isinstance(v, list) else v for name, v in settings.items()},
+            pilots=tuple(json.loads(str(arrays["pilots"]))),
+            kept=int(arrays["kept"]),
+            n_items=int(arrays["n_items"]),
+            threads=0,
+            seconds=math.nan,
+            weights=arrays.get("weights"),
+            factors=tuple(arrays[f"factors_{t}"] for t in range(len(numbered))) or None,
+            offset=float(arrays.get("offset", 0.0)),
+        )
