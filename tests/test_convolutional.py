@@ -334,7 +334,7 @@ def test_one_number_is_both_sides(size, same):
 
 def test_a_batch_that_is_no_array_is_said_to_be_none():
     model = kruskal.CFA(2, (3, 3), sweeps=2)
-    with pytest.raises(InputError, match=r"^X has dtype object, expected real numbers"):
+    with pytest.raises(InputError, match=r"^X is None, expected real numbers"):
         model.partial_fit(None)
     with pytest.raises(InputError, match=r"^X is not an array: its rows differ in length"):
         model.partial_fit([[1], [2, 3]])

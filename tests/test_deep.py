@@ -292,3 +292,8 @@ def test_no_layer_is_learned_if_a_later_one_cannot_be(changes, sentence, monkeyp
     monkeypatch.setattr("kruskal.estimators.deep.learn_layer", None)
     with pytest.raises(InputError, match=sentence):
         kruskal.DeepCKFA(**SMALL | changes).fit(make_pictures()[0])
+
+
+def test_fit_transform_is_fit_and_then_transform(fitted):
+    images, _, model = fitted
+    assert (kruskal.DeepCKFA(**SMALL, threads=1).fit_transform(images) == model.transform(images)).all()

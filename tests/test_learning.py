@@ -233,3 +233,18 @@ def test_free_atoms_are_reused_too():
     result = kruskal.inpaint(waves(30, 30, 1.0), dictionary=learned, sweeps=3, threads=1)
     assert result.settings["model"] == "bpfa" and "alpha" not in result.trace
     np.testing.assert_array_equal(result.dictionary, learned.dictionary)
+
+
+def test_an_array_that_makes_the_patches_of_all_smaller_is_named():
+    class Told(Silent):
+        def __init__(self):
+            self.notes = []
+
+        def note(self, text):
+            self.notes += [text] if text.startswith("patches") else []
+
+    for small, wanted in (((3, 2), ["(3, 2)", "(2, 1)", "(8, 8)"]), ((40, 30), None)):
+        told, arrays = Told(), [waves(*small), waves(64, 64), waves(*small, 1.0)]
+        kruskal.learn(arrays, n_atoms=4, sweeps=2, threads=1, progress=told)
+        assert len(told.notes) == (wanted is not None)
+        assert all(word in told.notes[0] for word in wanted or ())

@@ -110,12 +110,14 @@ def test_bad_options_get_one_sentence(options, sentence):
         (X.astype(complex), "x must hold real numbers, not complex128"),
         (np.array(["a", "b"]), "x must hold real numbers"),
         ([[1.0, 2.0], [3.0]], "x must be an array: the lists given have different lengths"),
+        (None, "x must hold real numbers, not None"),
+        ("picture.png", "x must hold real numbers, not 'picture.png'"),
         (np.float64(3.0), "x must have at least one axis"),
         (np.zeros((0, 3)), "x must have at least one axis and one entry"),
         (np.full((12, 12), np.nan), "nothing of x is observed: all 144 entries are missing"),
         (np.where(X > 1.5, np.inf, X), "x is infinite at"),
     ],
-    ids=["constant", "complex", "strings", "ragged", "scalar", "empty", "all missing", "infinite"],
+    ids=["constant", "complex", "words", "ragged", "none", "path", "scalar", "empty", "missing", "infinite"],
 )
 def test_bad_arrays_get_one_sentence(x, sentence):
     with pytest.raises(kruskal.InputError) as caught:
@@ -525,3 +527,9 @@ def test_a_mask_without_the_last_axis_holds_for_all_along_it():
     rows = np.arange(12) % 3 > 0
     short, whole = (kruskal.inpaint(X, mask, **QUICK) for mask in (rows, np.tile(rows[:, None], (1, 12))))
     np.testing.assert_array_equal(short.mean, whole.mean)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_range_beyond_that_of_float32():
+    x = (np.random.default_rng(0).random((30, 30)) * 3.3e38).astype(np.float32)
+    assert np.isfinite(kruskal.inpaint(x, **QUICK).mean).all()

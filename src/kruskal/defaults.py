@@ -55,7 +55,8 @@ class Look(NamedTuple):
         look = cls(float(observed.mean()), None if noise is None else noise / scale)
         picture = values.ndim == 2 and min(values.shape) > 1
         if picture and look.noisy:  # asked of no others
-            look = look._replace(growth=growth_of_differences(values / scale, observed))
+            scaled = values.astype(np.float64) / scale  # float32 may not hold the scale
+            look = look._replace(growth=growth_of_differences(scaled, observed))
         if look.noisy and look.share == 1.0:  # covariances of pairs that are both observed are too uncertain
             patch = _pooled_patch(values.shape)
             most = noise_bound(values, patch)

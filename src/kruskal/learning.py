@@ -1,7 +1,7 @@
 """Learning a dictionary from arrays, for use on other data."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -82,8 +82,11 @@ def learn(
     if channels is not None:
         one_of("channels", channels, CHANNELS)
     channels = channels_word(smallest, channels)
+    progress = check_progress(progress)
     if patch_shape is None:
         patch_shape = default_patch_shape(smallest, channels, look)
+        for forced in _forced(patch_shape, shapes, channels, look):
+            progress.note(forced)
     layout = resolve(
         together.shape, setting=setting, patch_shape=patch_shape, stride=stride, channels=channels, look=look
     )
@@ -99,9 +102,7 @@ def learn(
     region = settings.grid.regions(settings.regions)
     items = cut_together(scaled, None if complete else seen, grids, region)
     described = describe(settings) | {"array_shapes": shapes, "stride": layout.stride}
-    return learn_items(
-        items, settings, scaling, described, threads=check_threads(threads), progress=check_progress(progress)
-    )
+    return learn_items(items, settings, scaling, described, threads=check_threads(threads), progress=progress)
 
 
 def resolve_stack(n_items: int, shape: Sequence[int], look: Look, **options: Any) -> Settings:
@@ -214,6 +215,22 @@ def _checked(arrays: Any, observed: Any) -> tuple[list[np.ndarray], list[np.ndar
         masks.append(observed_entries(array, mask, name=name, mask_name=f"observed[{number}]"))
     together_shape([array.shape for array in values])
     return values, masks
+
+
+def _forced(
+    patch_shape: tuple[int, ...], shapes: list[tuple[int, ...]], channels: str, look: Look
+) -> Iterator[str]:
+    """What to say of arrays so small that all the others have smaller patches than they would alone."""
+    for shape in dict.fromkeys(shapes):
+        others = [other for other in shapes if other != shape]
+        if not others:
+            return
+        alone = default_patch_shape([min(sizes) for sizes in zip(*others)], channels, look)
+        if math.prod(alone) > math.prod(patch_shape):
+            yield (
+                f"patches have the shape {patch_shape} because an array of shape {shape} is so small, the "
+                f"others alone would have {alone}: leave it out, or give the patch (patch_shape=, --patch)"
+            )
 
 
 def _listed(name: str, values: Any) -> list[Any]:

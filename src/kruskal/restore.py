@@ -294,7 +294,8 @@ def _numeric(x: Any) -> np.ndarray:
     except ValueError as error:
         raise InputError("x must be an array: the lists given have different lengths") from error
     if values.dtype.kind not in "buif":
-        raise InputError(f"x must hold real numbers, not {values.dtype}")
+        given = values.dtype if values.ndim else shown(x)
+        raise InputError(f"x must hold real numbers, not {given}")
     if values.ndim == 0 or values.size == 0:
         raise InputError(f"x must have at least one axis and one entry, not shape {values.shape}")
     return values

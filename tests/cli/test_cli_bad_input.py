@@ -325,3 +325,23 @@ def test_files_with_several_arrays(cli, refused, files, tmp_path):
     chosen = ("--mask", "two.npz", "--mask-key", "b", "--reference", "two.npz", "--reference-key", "a")
     answer = cli(*words, *chosen, "--json")
     assert answer.status == 0 and '"psnr"' in answer.out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("inpaint good.npy -o x.npy --model foo", "'--model': 'foo' is not one of 'kfa', 'bpfa', 'mgp-cp'"),
+        ("reproduce --setting foo", "'--setting': 'foo' is not one of"),
+        ("classify train in -o x.npz --colour blue", "'--colour': 'blue' is not one of 'grey', 'colour'"),
+        ("corrupt good.npy -o d.npz --keep 20%", "'--keep': expected a number such as 0.5, not '20%'"),
+        ("inpaint good.npy -o x.npy --sweeps x", "'--sweeps': expected a whole number such as 3, not 'x'"),
+    ],
+)
+def test_words_that_are_no_choice_and_no_number(files, refused, words, sentence):
+    said = refused(*words.split())
+    assert f"Invalid value for {sentence}" in said and "Value error" not in said
+
+
+def test_an_output_that_is_a_folder(files, refused):
+    assert "cannot write 'folder': it is a folder" in refused("inpaint", "good.npy", "-o", "folder")
+    assert "not the folder 'folder'." in refused("corrupt", "good.npy", "-o", "folder")

@@ -208,3 +208,10 @@ def test_help(cli):
         "--json",
     )
     assert answer.status == 0 and all(option in answer.out for option in wanted)
+
+
+def test_without_data_the_option_is_named_too(refused, tmp_path, monkeypatch):
+    monkeypatch.delenv("KRUSKAL_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    said = refused("reproduce", "barbara", "--quick")
+    assert "name it by --data, or set KRUSKAL_DATA to that folder" in said and said.rstrip().endswith(".")

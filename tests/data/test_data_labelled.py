@@ -2,6 +2,7 @@
 
 import gzip
 import struct
+from functools import partial
 
 import numpy as np
 import pytest
@@ -208,3 +209,11 @@ def test_pictures_to_predict_that_are_not_there(tmp_path):
     (tmp_path / "a").mkdir()
     with pytest.raises(InputError, match=r"folder '.*/a' holds no pictures"):
         named_pictures(tmp_path, size=(4, 4), colour=None)
+
+
+def test_an_npz_file_that_was_cut_short(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.zeros((4, 5, 5)), y=np.arange(4) % 2)
+    (tmp_path / "a.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:200])
+    for read in (labelled_pictures, partial(named_pictures, size=(5, 5), colour=None)):
+        with pytest.raises(InputError, match=r"a\.npz': it is not an npz file of plain arrays"):
+            read(tmp_path / "a.npz")

@@ -69,7 +69,7 @@ def test_garbage(tmp_path, suffix):
     (tmp_path / f"a{suffix}").write_bytes(bytes(range(7, 250)) * 4)
     refused(tmp_path / f"a{suffix}", "cannot read")
     (tmp_path / f"a{suffix}").write_bytes(b"")
-    refused(tmp_path / f"a{suffix}", "cannot read")
+    refused(tmp_path / f"a{suffix}", f"it is empty, expected a {suffix} file")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -127,7 +127,17 @@ def test_unusable_arrays(tmp_path, values, word):
 
 def test_object_array_is_never_unpickled(tmp_path):
     np.save(tmp_path / "a.npy", np.array([1, None], dtype=object), allow_pickle=True)
-    refused(tmp_path / "a.npy", "Object arrays")
+    refused(tmp_path / "a.npy", "it holds Python objects, expected an array of numbers")
+    np.savez(tmp_path / "a.npz", values=np.zeros(3), observed=np.array([1, None, 2], dtype=object))
+    refused(tmp_path / "a.npz", "it holds Python objects, expected an array of numbers")
+
+
+@pytest.mark.parametrize("suffix", [".tif", ".npy", ".npz", ".png", ".mat", ".h5"])
+def test_a_file_that_was_cut_short_is_called_damaged(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    write(path, np.arange(600, dtype=np.uint8).reshape(20, 30))
+    path.write_bytes(path.read_bytes()[:7])
+    refused(path, "it seems to be damaged", f"expected a complete {suffix} file")
 
 
 def test_complex_in_other_formats(tmp_path):

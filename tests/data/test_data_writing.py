@@ -164,6 +164,10 @@ def test_unknown_suffix(tmp_path):
     refused(tmp_path / "a", "no suffix")
 
 
+def test_folder_without_a_suffix(tmp_path):
+    refused(tmp_path, "it is a folder", ".png", ".zarr")
+
+
 def test_folder_in_the_way(tmp_path):
     (tmp_path / "a.npy").mkdir()
     refused(tmp_path / "a.npy", "folder")

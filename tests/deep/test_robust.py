@@ -47,6 +47,13 @@ def test_floats_after_bytes_and_bytes_after_floats(of_bytes):
         kruskal.DGDN(**SHORT).fit(X.astype(float), y).predict(X)
 
 
+def test_no_images_at_all(of_bytes):
+    X, y, model = of_bytes
+    for use in (model.predict, model.transform, lambda none: kruskal.DGDN(**SHORT).fit(none, y[:0])):
+        with pytest.raises(InputError, match=r"X holds no images \(shape \(0, .*\)\), expected at least one"):
+            use(X[:0])
+
+
 def test_validation_images_are_checked_alike(of_bytes):
     X, y, _ = of_bytes
     with pytest.raises(InputError, match="validation is of type int64, so it is divided by"):

@@ -55,6 +55,14 @@ def test_total_adds_in_the_order_of_the_shards(n_shards, threads):
             assert total == balanced(in_rows(n_shards, 2 if n_shards <= 16 else -(-n_shards // 8)))
 
 
+@pytest.mark.parametrize("asked", [1, 2, 100_000])
+def test_no_more_threads_are_started_than_are_of_use(asked, monkeypatch):
+    monkeypatch.setattr(threads, "_cores", lambda: 2)
+    with Threads([1, 2, 3], asked) as engine:
+        assert engine.threads == min(asked, 8)
+        assert engine.map(lambda shard: shard + 1) == [2, 3, 4]
+
+
 class Waiting:
     """A team whose followers wait for the leader, who fails or does not."""
 

@@ -150,6 +150,20 @@ def test_a_vector_has_no_decomposition(shape):
         kruskal.inpaint(x, model="mgp-cp", sweeps=3)
 
 
+@pytest.mark.parametrize(
+    ("x", "observed", "sentence"),
+    [
+        (np.ones((4, 5)), None, "X is constant: all 20 observed entries are 1.0"),
+        (np.sin(np.arange(9.0)), None, "X must have at least two axes longer than 1"),
+        (np.full((4, 5), np.nan), None, "nothing of X is observed"),
+        (np.eye(4), np.ones(3), r"observed has shape \(3,\), expected .* like X$"),
+    ],
+)
+def test_the_estimator_calls_the_array_by_its_own_name(x, observed, sentence):
+    with pytest.raises(kruskal.InputError, match=sentence):
+        kruskal.MGPCP(sweeps=3).fit(x, observed=observed)
+
+
 @pytest.mark.parametrize("alpha", ["map", 2.5])
 def test_alpha_by_maximum_or_fixed(alpha):
     found = kruskal.inpaint(VALUES, OBSERVED, **QUICK, alpha=alpha)
@@ -221,7 +235,7 @@ def test_labels_are_ignored_and_a_mask_in_their_place_is_refused():
 @pytest.mark.parametrize(
     "x, sentence",
     [
-        (None, "X has dtype object, expected real numbers"),
+        (None, "X is None, expected real numbers"),
         (5.0, "X is a single number, expected an array"),
         ([[1, 2], [3]], "X is not an array: its rows differ in length"),
     ],

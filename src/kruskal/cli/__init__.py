@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+_HELP = "--help'"
+
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run a command; a user's mistake ends in one sentence on standard error, never in a traceback.
@@ -26,7 +28,7 @@ def main(args: Sequence[str] | None = None) -> int:
         import typer
 
         from kruskal.cli.app import app
-        from kruskal.cli.errors import Stopped, machine_sentence, noting_signals
+        from kruskal.cli.errors import Stopped, machine_sentence, noting_signals, usage_sentence
     except KeyboardInterrupt:
         return _say("interrupted.", 130)
 
@@ -44,21 +46,20 @@ def main(args: Sequence[str] | None = None) -> int:
     except (MemoryError, OSError) as error:
         return _say(machine_sentence(error), 1)
     except Exception as error:
-        # typer's usage errors; their class has moved between versions, their shape has not
-        sentence = getattr(error, "format_message", None)
+        sentence = usage_sentence(error)
         if sentence is None and noted:  # a compilation that was interrupted
             return _say("interrupted.", noted[-1])
         if sentence is None:
             raise
         command = getattr(getattr(error, "ctx", None), "command_path", None) or "kruskal"
-        return _say(f"{sentence()} (see '{command} --help')", getattr(error, "exit_code", 2))
+        return _say(f"{sentence} (see '{command} {_HELP})", getattr(error, "exit_code", 2))
     if status == 130:  # what typer makes of Ctrl-C
         return _say("interrupted.", 130)
     return status if isinstance(status, int) else 0
 
 
 def _say(sentence: str, status: int) -> int:
-    """Print one line on standard error and pass the exit status on."""
+    """Print one line on standard error, with a full stop but after where help is, and pass the status on."""
     line = " ".join(sentence.split())
-    print(f"kruskal: {line}{'' if line.endswith((')', '.')) else '.'}", file=sys.stderr)
+    print(f"kruskal: {line}{'' if line.endswith((f'{_HELP})', '.')) else '.'}", file=sys.stderr)
     return status

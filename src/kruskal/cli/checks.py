@@ -68,7 +68,8 @@ def _check_folder(folder: Path, name: str) -> None:
 def _check_file(path: Path, option: str, *suffixes: str) -> None:
     """Complain unless a file with one of these suffixes can be written."""
     if path.suffix.lower() not in suffixes:
-        raise InputError(f"{option} must name a {suffixes[0]} file, not {str(path)!r}.")
+        folder = "the folder " if path.is_dir() else ""
+        raise InputError(f"{option} must name a {suffixes[0]} file, not {folder}{str(path)!r}.")
     try:
         check_place(path)
     except InputError as error:

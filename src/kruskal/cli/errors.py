@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from kruskal.errors import InputError
+from kruskal.errors import InputError, shown
 
 OPTION_OF = {
     "adapt": "--adapt",
@@ -71,6 +71,29 @@ _ARGUMENT = re.compile(
     rf"|(?P<before>\b(?:give|leave|smaller than|less than|at most) )(?P<after>\w+)\b"
 )
 """An argument inside a sentence: a name that is no English word, or one after words that announce it."""
+
+_EXPECTED = {"int": "a whole number such as 3", "float": "a number such as 0.5"}
+"""Of an option that takes numbers, by how pydantic calls them."""
+
+
+def usage_sentence(error: Exception) -> str | None:
+    """What is wrong with the words of a command line; None unless typer says so.
+
+    The class of typer's usage errors has moved between versions, their shape has not. What is no choice and
+    what is no number it tells in words of the library that checks them, pydantic.
+    """
+    tell = getattr(error, "format_message", None)
+    if tell is None:
+        return None
+    list_errors = getattr(error.__cause__, "errors", None)
+    if list_errors is not None and hasattr(error, "message"):
+        found = list_errors()[0]
+        kind = str(found["type"]).partition("_")[0]
+        if kind in _EXPECTED:
+            error.message = f"expected {_EXPECTED[kind]}, not {shown(found['input'])}"
+        else:
+            error.message = str(error.message).removeprefix("Value error, ")
+    return str(tell())
 
 
 class Stopped(Exception):

@@ -148,14 +148,16 @@ def _check_out(out: Path, name: str) -> None:
 
 @contextmanager
 def _data_folder(folder: Path | None) -> Iterator[None]:
-    """Let --data stand for the environment variable inside the block."""
-    from kruskal.data.datasets import VARIABLE
+    """Let --data stand for the environment variable inside the block, also where it should be set."""
+    from kruskal.data.datasets import HOW_TO_NAME, VARIABLE
 
     before = os.environ.get(VARIABLE)
     if folder is not None:
         os.environ[VARIABLE] = str(folder)
     try:
         yield
+    except InputError as error:
+        raise InputError(str(error).replace(HOW_TO_NAME, f"name it by --data, or {HOW_TO_NAME}")) from error
     finally:
         if before is not None:
             os.environ[VARIABLE] = before

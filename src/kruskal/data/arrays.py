@@ -32,7 +32,8 @@ def real_array(values: Any, name: str) -> np.ndarray:
     if array.dtype.kind == "b":
         array = array.astype(np.uint8)
     if array.dtype.kind not in "uif":
-        raise InputError(f"{name} has dtype {array.dtype}, expected real numbers (integers or floats)")
+        given = f"has dtype {array.dtype}" if array.ndim else f"is {shown(values)}"
+        raise InputError(f"{name} {given}, expected real numbers (integers or floats)")
     if array.ndim == 0:
         raise InputError(f"{name} is a single number, expected an array with at least one axis")
     if array.size == 0:

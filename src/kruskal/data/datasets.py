@@ -15,6 +15,7 @@ from kruskal.data.metadata import Loaded
 from kruskal.errors import InputError
 
 VARIABLE = "KRUSKAL_DATA"
+HOW_TO_NAME = f"set {VARIABLE} to that folder"
 ArrayName = Literal["barbara256", "barbara512", "castle", "castle_damaged", "amino", "brainweb"]
 
 
@@ -46,7 +47,7 @@ def locate(name: str) -> Path:
     if folder is None:
         wanted = next(iter(dataset.files), None) or dataset.folders[0]
         raise InputError(
-            f"data set '{name}' needs {wanted} in a data folder: set {VARIABLE} to that folder; "
+            f"data set '{name}' needs {wanted} in a data folder: {HOW_TO_NAME}; "
             f"the data can be had from {dataset.home}"
         )
     if dataset.folders:

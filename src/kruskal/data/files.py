@@ -59,8 +59,8 @@ def read(path: PathLike, *, key: str | None = None) -> Loaded:
         content = chosen.read(source, key)
     except InputError:
         raise
-    except Exception as error:  # each library has its own way to say that a file is damaged
-        raise InputError(f"cannot read '{path}': {reason(error)}") from error
+    except Exception as error:
+        raise unreadable(source, error) from error
     values = real_array(content.values, f"the array in '{path}'")
     observed = content.observed
     if observed is not None:
@@ -72,6 +72,16 @@ def read(path: PathLike, *, key: str | None = None) -> Loaded:
         observed = np.ascontiguousarray(observed)
     metadata = Metadata(chosen.FAMILY, suffix, content.dtype or values.dtype, values.shape, content.extras)
     return Loaded(values, observed, metadata)
+
+
+def unreadable(path: Path, error: Exception) -> InputError:
+    """What it means that a library failed to read a file: each has its own way to say that it is damaged."""
+    if path.is_file() and path.stat().st_size == 0:
+        return InputError(f"cannot read '{path}': it is empty, expected a {full_suffix(path)} file")
+    if isinstance(error, ImportError | MemoryError) or (isinstance(error, OSError) and error.strerror):
+        return InputError(f"cannot read '{path}': {reason(error)}")
+    expected = f"a complete {full_suffix(path)} {'store' if path.is_dir() else 'file'}"
+    return InputError(f"cannot read '{path}': it seems to be damaged ({reason(error)}), expected {expected}")
 
 
 def write(path: PathLike, values: Any, *, like: Metadata | None = None, dtype: Any = None) -> None:
@@ -169,5 +179,7 @@ def _format_of(path: Path, verb: str) -> tuple[str, Format]:
     chosen = BY_SUFFIX.get(suffix) or BY_SUFFIX.get(path.suffix.lower())
     if chosen is None:
         given = f"the suffix '{suffix}' is unknown" if suffix else "the name has no suffix"
+        if path.is_dir():
+            given = "it is a folder, not the name of a file"
         raise InputError(f"cannot {verb} '{path}': {given}, expected one of {', '.join(sorted(BY_SUFFIX))}")
     return suffix, chosen

@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kruskal.data.atomic import reason
 from kruskal.data.datasets import BACKGROUND_CLASS
-from kruskal.data.files import PathLike, read
+from kruskal.data.files import PathLike, read, unreadable
 from kruskal.data.formats import pictures as picture_format
 from kruskal.data.formats import tiff
 from kruskal.data.idx import find_idx, read_idx
 from kruskal.data.resize import check_size, resize
-from kruskal.errors import InputError, one_of
+from kruskal.errors import DAMAGE, InputError, one_of
 
 SUFFIXES = (*picture_format.SUFFIXES, *tiff.SUFFIXES)
 COLOURS = ("grey", "colour")
@@ -154,7 +153,7 @@ def _shape(path: Path) -> tuple[int, ...]:
                     grey = picture.mode == "L"
                     return (picture.height, picture.width) if grey else (picture.height, picture.width, 3)
         except (OSError, SyntaxError, ValueError) as error:
-            raise InputError(f"cannot read '{path}': {reason(error)}") from error
+            raise unreadable(path, error) from error
     return read_picture(path).shape
 
 
@@ -192,7 +191,7 @@ def _from_npz(path: Path) -> LabelledPictures:
                     f"cannot read '{path}': it has no entry '{missing[0]}', expected pictures X and classes y"
                 )
             X, y = file["X"], file["y"]
-    except (OSError, ValueError, EOFError) as error:
+    except DAMAGE as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"cannot read '{path}': it is not an npz file of plain arrays") from error

@@ -14,7 +14,7 @@ import numpy as np
 
 from kruskal.data.arrays import cast, number_dtype, real_array
 from kruskal.data.atomic import atomic_path, full_suffix, reason
-from kruskal.data.files import check_writable
+from kruskal.data.files import check_writable, unreadable
 from kruskal.data.formats import npy, zarr_store
 from kruskal.errors import InputError
 
@@ -92,6 +92,8 @@ def _open_path(path: Path, argument: str, key: str | None) -> LazyArray:
     try:
         if suffix in npy.SUFFIXES:
             npy.refuse_key(path, key)
+            with open(path, "rb") as file:
+                npy.refuse_objects(path, file)
             header = np.load(path, mmap_mode="r", allow_pickle=False)
             # mapped anew for every box: what was read once would else count as memory in use
             return LazyArray(
@@ -103,7 +105,7 @@ def _open_path(path: Path, argument: str, key: str | None) -> LazyArray:
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"cannot read {name}: {reason(error)}") from error
+        raise unreadable(path, error) from error
     if missing == array.nchunks:
         raise InputError(f"cannot read {name}: none of its {array.nchunks} chunks is there")
     return LazyArray(

@@ -18,7 +18,7 @@ from kruskal.data.labelled import (
     with_channels,
 )
 from kruskal.data.resize import resize
-from kruskal.errors import InputError
+from kruskal.errors import DAMAGE, InputError
 
 
 class NamedPictures(NamedTuple):
@@ -70,7 +70,7 @@ def _array(path: Path) -> np.ndarray | None:
             if "y" in file or "X" not in file:
                 return None
             X = file["X"]
-    except (OSError, ValueError, EOFError, AttributeError) as error:
+    except DAMAGE as error:
         raise InputError(f"cannot read '{path}': it is not an npz file of plain arrays") from error
     if X.dtype.kind not in "uif" or X.ndim not in (3, 4) or X.size == 0:
         raise InputError(

@@ -20,13 +20,18 @@ from kruskal.patches import Items
 
 S = TypeVar("S")
 T = TypeVar("T")
+_MOST_PER_CORE = 4
+"""Threads that are started, however many are asked for: more only stand in each other's way."""
 
 
 def check_threads(threads: int | None) -> int:
     """The number of threads to use: as given, or all cores that this process may use."""
-    if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return whole_number("threads", threads, 1)
+    return _cores() if threads is None else whole_number("threads", threads, 1)
+
+
+def _cores() -> int:
+    """All that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Threads(Generic[S]):
@@ -37,7 +42,7 @@ class Threads(Generic[S]):
     """
 
     def __init__(self, shards: list[S], threads: int | None = None) -> None:
-        self.threads = check_threads(threads)
+        self.threads = min(check_threads(threads), _MOST_PER_CORE * _cores())
         self.shards = shards
         self.n_shards = len(shards)
         self._waiting: deque[int] = deque()

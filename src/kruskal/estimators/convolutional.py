@@ -22,14 +22,14 @@ from kruskal.estimators.image_batches import Moments, Reconstruction, image_batc
 from kruskal.estimators.image_learning import ImageLearner, Model
 from kruskal.estimators.image_options import ImageOptions, image_options
 from kruskal.estimators.items import check_share
-from kruskal.estimators.scikit import refuse_mask, refuse_masked, unchanged_on_failure
+from kruskal.estimators.scikit import Transformer, refuse_mask, refuse_masked, unchanged_on_failure
 from kruskal.gibbs.conv_local import dense_maps, sparse_maps
 from kruskal.models import CFA as GaussianModel
 from kruskal.models import CKFA as KruskalModel
 from kruskal.tensor import refuse_impossible_rank
 
 
-class CFA(ImageLearner):
+class CFA(Transformer, ImageLearner):
     """Convolutional factor analysis: images are sums of a few atoms at a few places each, plus noise.
 
     Atoms and maps are drawn by exact Gibbs sampling; see docs/model.md.
@@ -61,6 +61,8 @@ class CFA(ImageLearner):
     state_ : global state of the last draw, in scaled units;  scaling_ : what scaled units are
     """
 
+    _grey = False  # whether the images of `fit` had no axis of channels
+
     def __init__(
         self, n_atoms: int = 64, atom_size: tuple[int, int] = (8, 8), *,
         pooling: tuple[int, int] | None = None, nonnegative: bool = False, sweeps: int = 100,
@@ -91,6 +93,7 @@ class CFA(ImageLearner):
         images, seen, shape = image_batch(X, observed)
         refuse_mask(y, shape)
         with unchanged_on_failure(self):
+            self._grey = len(shape) == 3
             for _ in self._sweep(images, seen):
                 pass
         return self
@@ -100,6 +103,7 @@ class CFA(ImageLearner):
         images, seen, shape = image_batch(X, observed)
         moments, burn_in = Moments(), self._options().burn_in
         with unchanged_on_failure(self):
+            self._grey = len(shape) == 3
             for engine, number in self._sweep(images, seen):
                 if number > burn_in:
                     moments.add(self._synthesised(engine))
@@ -125,6 +129,7 @@ class CFA(ImageLearner):
         whole_number("passes", passes, 1)
         factor = check_share("memory", memory)
         with unchanged_on_failure(self):
+            self._grey = self._grey if self.__sklearn_is_fitted__() else len(shape) == 3
             self._learn_batch(images, seen, passes, factor)
         return self
 
@@ -152,7 +157,10 @@ class CFA(ImageLearner):
         return total / np.float32(sweeps - burn_in)
 
     def inverse_transform(self, maps: Any) -> np.ndarray:
-        """The images (N, M_x, M_y, C) that maps (N, K, map rows, map columns) stand for, without noise."""
+        """The images that maps (N, K, map rows, map columns) stand for, without noise.
+
+        They have the shape of those of `fit`: (N, M_x, M_y) or (N, M_x, M_y, C).
+        """
         self.refuse_unfitted()
         layout = self.model_.layout
         wanted = (self.model_.n_atoms, *layout.map_shape)
@@ -169,7 +177,7 @@ class CFA(ImageLearner):
                 part = dense[shard.first : shard.first + shard.n_images]
                 shard.maps = sparse_maps(part.astype(np.float64), free)
             made = self._synthesised(engine)
-        return self.scaling_.inverse(made).reshape(-1, *layout.image_shape)
+        return self.scaling_.inverse(made).reshape(-1, *layout.image_shape[: 2 if self._grey else 3])
 
     def reconstruct(
         self, X: Any, observed: Any = None, *, sweeps: int = 20, burn_in: int = 10

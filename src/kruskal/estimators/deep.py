@@ -35,12 +35,12 @@ from kruskal.estimators.deep_layers import (
     root_mean_square,
 )
 from kruskal.estimators.items import check_below_one, refuse_far_out
-from kruskal.estimators.scikit import ScikitEstimator, refuse_mask
+from kruskal.estimators.scikit import Transformer, refuse_mask
 from kruskal.gibbs.conv_features import project
 from kruskal.random import Stream, generator
 
 
-class DeepCFA(ScikitEstimator):
+class DeepCFA(Transformer):
     """Several layers of `kruskal.CFA`, learned one after the other without labels.
 
     Parameters with one value per layer may be given as a single value for all.

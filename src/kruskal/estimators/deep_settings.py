@@ -91,6 +91,8 @@ def check_images(X: Any, image_shape: Sequence[int] | None, name: str = "X") -> 
                 f"for image_shape {tuple(image_shape)}"
             )
         array = array.reshape(len(array), *image_shape)
+    if array.ndim in (3, 4) and len(array) == 0:
+        raise InputError(f"{name} holds no images (shape {array.shape}), expected at least one")
     grey = array.ndim == 3
     if array.ndim not in (3, 4) or array.size == 0:
         raise InputError(

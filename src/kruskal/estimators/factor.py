@@ -14,7 +14,7 @@ from kruskal.engines.progress import Silent
 from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, check_seed, flag, whole_number
 from kruskal.estimators.items import check_below_one, check_share, finite_items, read_items, scaled_items
-from kruskal.estimators.scikit import ScikitEstimator, item_stack, numbers, refuse_mask, refuse_masked
+from kruskal.estimators.scikit import Transformer, item_stack, numbers, refuse_mask, refuse_masked
 from kruskal.gibbs.coding import CodingPlan
 from kruskal.learning import describe, learn_items, resolve_stack
 from kruskal.models import FIRST_NOISE_PRECISION
@@ -23,7 +23,7 @@ from kruskal.patches import Items
 from kruskal.settings import Settings
 
 
-class FactorEstimator(ScikitEstimator):
+class FactorEstimator(Transformer):
     """A sparse factor model of items; subclasses say what an atom is and have the parameters.
 
     After `fit` everything that was learned is in ``learned_``, a `kruskal.Dictionary`; the other attributes
@@ -125,10 +125,6 @@ class FactorEstimator(ScikitEstimator):
         look = Look.at(values, observed, scaling.scale) if len(shape) > 1 else Look(float(observed.mean()))
         known = {"model": self._model, "regions": 1, "channels": channels_word(shape)}
         return resolve_stack(len(values), shape, look, **known, **options)
-
-    def fit_transform(self, X: Any, y: Any = None, observed: Any = None) -> Any:
-        """`fit`, then `transform` of the same items."""
-        return self.fit(X, y, observed).transform(X, observed)
 
     def transform(self, X: Any, observed: Any = None) -> Any:
         """Posterior means of the codes of items, given the atoms, the usage and the precisions.

@@ -1,13 +1,19 @@
 """MGP-CP as an object that is fitted: the Kruskal decomposition of one array with an inferred rank."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from kruskal.data import real_array
+from kruskal.errors import InputError
 from kruskal.estimators.scikit import ScikitEstimator, refuse_mask
 from kruskal.restoration import Restoration
 from kruskal.restore import inpaint
+
+_ARRAY = re.compile(r"^x\b|(?<=\bof )x\b|(?<=\blike )x\b")
 
 
 class MGPCP(ScikitEstimator):
@@ -72,11 +78,12 @@ class MGPCP(ScikitEstimator):
         ``y`` is ignored.
         """
         refuse_mask(y, real_array(X, "X").shape)
-        found = inpaint(
-            X, observed, model="mgp-cp", rank=self.rank, alpha=self.alpha, sweeps=self.sweeps,
-            burn_in=self.burn_in, annealing=self.annealing, start=self.start, seed=self.seed,
-            threads=self.threads,
-        )  # fmt: skip
+        with _called_as_in_fit():
+            found = inpaint(
+                X, observed, model="mgp-cp", rank=self.rank, alpha=self.alpha, sweeps=self.sweeps,
+                burn_in=self.burn_in, annealing=self.annealing, start=self.start, seed=self.seed,
+                threads=self.threads,
+            )  # fmt: skip
         assert found.weights is not None and found.factors is not None and found.rank is not None
         counted = found.rank
         self.restoration_ = found
@@ -89,3 +96,12 @@ class MGPCP(ScikitEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` was called."""
         return hasattr(self, "restoration_")
+
+
+@contextmanager
+def _called_as_in_fit() -> Iterator[None]:
+    """Let mistakes that `inpaint` finds inside the block speak of X, which is its argument x."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(_ARRAY.sub("X", str(error))) from error

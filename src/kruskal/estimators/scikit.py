@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -68,6 +69,23 @@ class ScikitEstimator:
         """An error that scikit-learn knows too, unless `fit` was called."""
         if not self.__sklearn_is_fitted__():
             raise _not_fitted(f"this {type(self).__name__} is not fitted yet: call fit first")
+
+
+class Transformer(ScikitEstimator, ABC):
+    """An estimator that makes something else of items; not all know of missing entries."""
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, *args: Any, **kwargs: Any) -> Self:
+        """Learn from items."""
+
+    @abstractmethod
+    def transform(self, X: Any, *args: Any, **kwargs: Any) -> Any:
+        """What items become."""
+
+    def fit_transform(self, X: Any, y: Any = None, observed: Any = None) -> Any:
+        """`fit`, then `transform` of the same items."""
+        mask = {} if observed is None else {"observed": observed}
+        return self.fit(X, y, **mask).transform(X, **mask)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import numpy as np
 
 from kruskal.data.formats.base import Content
 from kruskal.data.keys import refuse_key
+from kruskal.errors import InputError
 
 FAMILY = "npy"
 SUFFIXES: tuple[str, ...] = (".npy",)
@@ -20,7 +21,24 @@ def read(path: Path, key: str | None) -> Content:
     """Read the array; object arrays (pickles) are refused."""
     refuse_key(path, key)
     with open(path, "rb") as file:
+        refuse_objects(path, file)
+        file.seek(0)
         return Content(np.lib.format.read_array(file, allow_pickle=False), {})
+
+
+def header(file: Any) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and dtype of the array of an open file, which stands behind its header then."""
+    if np.lib.format.read_magic(file) == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    else:
+        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+    return shape, dtype
+
+
+def refuse_objects(path: Path, file: Any) -> None:
+    """Refuse Python objects: to unpickle them would run whatever code is in the file."""
+    if header(file)[1].hasobject:
+        raise InputError(f"cannot read '{path}': it holds Python objects, expected an array of numbers")
 
 
 def stored_dtype(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.dtype:

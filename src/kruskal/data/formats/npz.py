@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from kruskal.data.arrays import number_dtype
+from kruskal.data.formats import npy
 from kruskal.data.formats.base import Content
 from kruskal.data.keys import Entry, choose_key, kept_key
-from kruskal.errors import InputError
 
 FAMILY = "npz"
 SUFFIXES: tuple[str, ...] = (".npz",)
@@ -22,18 +22,18 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def read(path: Path, key: str | None) -> Content:
     """Read `key`, or ``values`` with its ``observed`` mask and original ``dtype``, or the only array."""
+    if not zipfile.is_zipfile(path):
+        raise zipfile.BadZipFile("it is no npz file")
     with np.load(path, allow_pickle=False) as file:
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise InputError(f"cannot read '{path}': it is not an npz file")
         if key is None and VALUES in file.files:
             key = VALUES
         name = choose_key(path, {name: _entry(file, name) for name in file.files}, key)
         observed, dtype = None, None
         if name == VALUES and OBSERVED in file.files:
-            observed = file[OBSERVED]
+            observed = _array(path, file, OBSERVED)
         if name == VALUES and DTYPE in file.files:
             dtype = number_dtype(str(file[DTYPE]), f"'{path}': the entry 'dtype'")
-        return Content(file[name], {"key": name}, observed, dtype)
+        return Content(_array(path, file, name), {"key": name}, observed, dtype)
 
 
 def stored_dtype(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.dtype:
@@ -59,12 +59,19 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 def _entry(file: Any, name: str) -> Entry:
     """Shape and kind of an array from its header alone."""
-    with file.zip.open(f"{name}.npy" if f"{name}.npy" in file.zip.namelist() else name) as member:
+    with _opened(file, name) as member:
         try:
-            if np.lib.format.read_magic(member) == (1, 0):
-                shape, _, dtype = np.lib.format.read_array_header_1_0(member)
-            else:
-                shape, _, dtype = np.lib.format.read_array_header_2_0(member)
+            shape, dtype = npy.header(member)
         except ValueError:  # something else that lies in the zip file
             return Entry((), False)
     return Entry(shape, dtype.kind in "buif")
+
+
+def _array(path: Path, file: Any, name: str) -> Any:
+    with _opened(file, name) as member:
+        npy.refuse_objects(path, member)
+    return file[name]
+
+
+def _opened(file: Any, name: str) -> Any:
+    return file.zip.open(f"{name}.npy" if f"{name}.npy" in file.zip.namelist() else name)
