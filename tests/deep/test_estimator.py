@@ -261,7 +261,7 @@ def test_bad_options(options, message):
         (np.zeros((4, 12, 12)), [[0], [1, 2], [0], [1]], "y has lists of different lengths"),
         (np.zeros((4, 12, 12)), [0, 1, 0], "y has shape"),
         (np.zeros((4, 12, 12)), [1, 1, -1, 1], "one class only"),
-        (np.zeros((0, 12, 12)), [], "X has shape"),
+        (np.zeros((0, 12, 12)), [], "X holds no images"),
         (np.zeros((4, 12, 12)), [0, 1, 0, 1], "^X is constant: all 576 observed entries are 0.0"),
         (np.full((4, 12, 12), 3, np.uint8), None, "^X is constant: all 576 observed entries are 3,"),
     ],
