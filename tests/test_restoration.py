@@ -52,7 +52,7 @@ def test_pilot_runs_are_kept_but_for_their_time(tmp_path):
     assert kruskal.Restoration.load(tmp_path / "result.npz").pilots == ({"differs": "", "rmse": 0.5},)
 
 
-def test_other_files_are_refused(tmp_path):
+def test_other_files_are_refused(tmp_path, monkeypatch):
     np.save(tmp_path / "array.npz", X)  # called array.npz.npy
     (tmp_path / "array.npz.npy").rename(tmp_path / "array.npz")
     np.savez(tmp_path / "other.npz", mean=X, settings=json.dumps({}))
@@ -63,3 +63,10 @@ def test_other_files_are_refused(tmp_path):
             kruskal.Restoration.load(tmp_path / name)
     with pytest.raises(kruskal.InputError, match="does not exist"):
         kruskal.Restoration.load(tmp_path / "none.npz")
+
+    def forbidden(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(np, "load", forbidden)
+    with pytest.raises(kruskal.InputError, match=r"whole\.npz cannot be read: Permission denied"):
+        kruskal.Restoration.load(tmp_path / "whole.npz")

@@ -22,7 +22,7 @@ from kruskal.errors import InputError, one_of, shown
 from kruskal.gibbs.start import evenly_spread
 from kruskal.models.base import FactorModel
 from kruskal.ongoing import Ongoing
-from kruskal.patches import Blocks, Grid, Items, Part, hole_variance, nearby_share
+from kruskal.patches import Blocks, Grid, Items, Part, hole_sentence, hole_variance, nearby_share
 from kruskal.random import Stream, generator
 from kruskal.settings import Settings
 
@@ -140,7 +140,7 @@ class BlockwiseRun:
 
     def restore(self, ongoing: Ongoing, target: str | Path, std: str | Path | None) -> float:
         """Restore and write the blocks one after the other; returns the mean noise, in units of the data."""
-        values, noise = self.scene.values, []
+        values, noise, far = self.scene.values, [], 0
         extras = {"chunks": self.blocks.block_shape, **values.extras}
         with ExitStack() as stack:
             put = stack.enter_context(written_in_boxes(target, values.shape, values.dtype, extras))
@@ -152,12 +152,15 @@ class BlockwiseRun:
                 scaled, seen = self._read(part.box)
                 found = self._expected(ongoing, part, scaled, seen, number)
                 put(core, self.scaling.inverse(_core(found.moments.mean(), part, core)))
+                nearby = nearby_share(seen, self.settings.patch_shape, values.shape)
+                far += int(np.count_nonzero(_core(nearby, part, core) == 0))
                 if put_std is not None:
-                    nearby = nearby_share(seen, self.settings.patch_shape)
                     variance = hole_variance(found.moments, seen, nearby, self.unknown)
                     put_std(core, self.scaling.inverse_std(np.sqrt(_core(variance, part, core))))
                 self._tell(self.epochs * self.blocks.n_blocks + number + 1, found.trace[-1])
                 noise.append(found.trace[self.burn_in :, TRACED.index("noise_std")].mean())
+        if far:
+            self.progress.note(hole_sentence(far))
         return float(self.scaling.inverse_std(np.mean(noise)))
 
     def _expected(

@@ -221,10 +221,15 @@ def _forced(
     patch_shape: tuple[int, ...], shapes: list[tuple[int, ...]], channels: str, look: Look
 ) -> Iterator[str]:
     """What to say of arrays so small that all the others have smaller patches than they would alone."""
-    for shape in dict.fromkeys(shapes):
-        others = [other for other in shapes if other != shape]
-        if not others:
-            return
+    distinct = list(dict.fromkeys(shapes))
+    if len(distinct) == 1:
+        return
+    shortest = [
+        [shape for shape in distinct if shape[axis] == min(sizes)]
+        for axis, sizes in enumerate(zip(*distinct))
+    ]
+    for shape in dict.fromkeys(found[0] for found in shortest if len(found) == 1):
+        others = [other for other in distinct if other != shape]
         alone = default_patch_shape([min(sizes) for sizes in zip(*others)], channels, look)
         if math.prod(alone) > math.prod(patch_shape):
             yield (

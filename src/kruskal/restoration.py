@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.data import atomic_path, observed_entries
+from kruskal.data.atomic import reason
 from kruskal.errors import DAMAGE, InputError, path_of
 
 
@@ -21,7 +22,7 @@ class Restoration:
     mean, std : arrays of the input's shape, in its units. ``std`` is the uncertainty of an entry: its spread
         over the kept draws and, with a weight of 0.45, over the overlapping items; without the noise. In
         holes the weight is up to 1, and further than half a patch from any observed entry ``std`` is at least
-        the standard deviation of the observed entries.
+        the standard deviation of the observed entries (of counts: as roots, which are what is restored).
     noise_std : inferred standard deviation of the noise, in the input's units; of counts, whose noise is the
         root of their mean, the root mean square
     dictionary : (K, m_1, .., m_T) atoms of the last draw, in scaled units
@@ -109,6 +110,8 @@ class Restoration:
         try:
             with np.load(path, allow_pickle=False) as archive:
                 return cls._from_arrays({name: archive[name] for name in archive.files})
+        except PermissionError as error:
+            raise InputError(f"result file {path} cannot be read: {reason(error)}") from error
         except DAMAGE as error:
             raise InputError(f"{path} is no result file of kruskal, or it is damaged") from error
 

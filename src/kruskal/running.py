@@ -26,7 +26,7 @@ from kruskal.errors import InputError
 from kruskal.kernel import Compilation, watch_compilation
 from kruskal.models import MGPCPModel, Model
 from kruskal.models.base import FactorModel
-from kruskal.patches import Items, cut, hole_variance, nearby_share
+from kruskal.patches import Items, cut, hole_sentence, hole_variance, nearby_share
 from kruskal.restoration import Restoration
 from kruskal.settings import Settings
 from kruskal.tensor import RANK_TOLERANCE
@@ -187,10 +187,8 @@ class Run:
     def _tell_of_holes(self, nearby: np.ndarray | None) -> None:
         far = 0 if nearby is None else int(np.count_nonzero(nearby == 0))
         if far:
-            self.progress.note(
-                f"{far} missing entries lie more than half a patch from any observed one: what is written "
-                "there is a guess, and the standard deviation at least that of the observed entries"
-            )
+            what = "entries, as roots" if self.settings.counts else "entries"
+            self.progress.note(hole_sentence(far * max(1, self.settings.copies), what))
 
     def _read_off(
         self, chain: AnyChain, scaling: Scaling, variance: np.ndarray, n_items: int, seconds: float

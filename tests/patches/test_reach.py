@@ -40,6 +40,26 @@ def test_the_share_nearby_is_that_of_a_box(data):
     np.testing.assert_allclose(found, by_hand(observed, patch), rtol=1e-6)
 
 
+def test_a_part_of_an_array_that_is_one_patch_long_is_not_the_whole():
+    observed = np.arange(40) < 20
+    whole = nearby_share(observed, (8,))
+    assert (nearby_share(observed[14:], (8,), (40,))[4:] == whole[18:]).all()
+    part = nearby_share(observed[19:27], (8,), (40,))
+    assert ((part > 0.0) == (whole[19:27] > 0.0)).all() and part[7] == 0.0
+    assert (nearby_share(observed[19:27], (8,)) > 0.0).all()  # as if patches took the axis whole
+
+
+def test_the_channels_of_a_grey_picture_in_colour_are_counted():
+    observed = np.ones(PLANE.shape, bool)
+    observed[10:26, 12:28] = False
+    told = Told()
+    colours = np.repeat(np.where(observed, PLANE, np.nan)[..., None], 3, axis=-1)
+    options = {name: OPTIONS[name] for name in ("n_atoms", "sweeps", "seed", "threads")}
+    result = kruskal.inpaint(colours, **options, auto=False, progress=told)
+    far = nearby_share(observed, result.settings["patch_shape"]) == 0
+    assert any(note.startswith(f"{3 * far.sum()} missing entries") for note in told.notes)
+
+
 def some_moments(size, seed=0):
     random = np.random.default_rng(seed)
     moments = RunningMoments.zero(size)
@@ -101,13 +121,17 @@ def test_a_restoration_is_unsure_in_a_hole_and_says_so():
     ]
 
 
-def test_blocks_are_as_unsure_in_a_hole_as_the_whole(tmp_path):
+@pytest.mark.parametrize("hole", [np.s_[10:26, 12:28], np.s_[24:40, 10:30]])
+@pytest.mark.parametrize("blocks", [(9, 13), (39, 36)])  # the latter leaves a block of one row
+def test_blocks_are_as_unsure_in_a_hole_as_the_whole(tmp_path, hole, blocks):
     observed = np.random.default_rng(0).random(PLANE.shape) < 0.7
-    observed[10:26, 12:28] = False
-    options = OPTIONS | {"sweeps": 6, "stride": 2, "block_shape": (9, 13), "std": tmp_path / "std.npy"}
-    kruskal.inpaint_large(PLANE, tmp_path / "mean.npy", observed, **options)
+    observed[hole] = False
+    options = OPTIONS | {"sweeps": 6, "block_shape": blocks, "std": tmp_path / "std.npy"}
+    told = Told()
+    kruskal.inpaint_large(PLANE, tmp_path / "mean.npy", observed, **options, progress=told)
     std = np.load(tmp_path / "std.npy")
     far = nearby_share(observed, (6, 6)) == 0
+    assert told.notes[-1].startswith(f"{far.sum()} missing entries lie more than half a patch")
     assert far.any() and (std[far] >= 0.9 * PLANE[observed].std()).all()
     assert std[observed].mean() < 0.3 * PLANE[observed].std()
     assert math.isfinite(std.sum())

@@ -54,7 +54,7 @@ class Stopping:
 
     def converged(self, now: Progressed) -> bool:
         """Whether a run that may end at convergence has come to it."""
-        return self.until_converged and now.moments.draws > 0 and now.shift <= SETTLED
+        return self.until_converged and now.shift <= SETTLED
 
 
 def _flat(trace: np.ndarray) -> bool:

@@ -82,9 +82,8 @@ class Transformer(ScikitEstimator, ABC):
     def transform(self, X: Any, *args: Any, **kwargs: Any) -> Any:
         """What items become."""
 
-    def fit_transform(self, X: Any, y: Any = None, observed: Any = None) -> Any:
-        """`fit`, then `transform` of the same items."""
-        mask = {} if observed is None else {"observed": observed}
+    def fit_transform(self, X: Any, y: Any = None, **mask: Any) -> Any:
+        """`fit`, then `transform` of the same items; of models that know masks both with ``observed``."""
         return self.fit(X, y, **mask).transform(X, **mask)
 
 

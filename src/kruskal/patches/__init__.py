@@ -3,7 +3,7 @@
 from kruskal.patches.assemble import PartialDraw, RunningMoments, Slab
 from kruskal.patches.blocks import Blocks, Part, choose_block
 from kruskal.patches.grid import Grid, Items, cut
-from kruskal.patches.reach import hole_variance, nearby_share
+from kruskal.patches.reach import hole_sentence, hole_variance, nearby_share
 from kruskal.patches.several import cut_together, lay_together, together_shape
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "choose_block",
     "cut",
     "cut_together",
+    "hole_sentence",
     "hole_variance",
     "lay_together",
     "nearby_share",

@@ -9,16 +9,19 @@ import numpy as np
 from kruskal.patches.assemble import OPINION_SHARE, RunningMoments
 
 
-def nearby_share(observed: np.ndarray, patch_shape: tuple[int, ...]) -> np.ndarray:
+def nearby_share(
+    observed: np.ndarray, patch_shape: tuple[int, ...], array_shape: tuple[int, ...] | None = None
+) -> np.ndarray:
     """Share of observed entries in the box around every entry, float32, of the shape of ``observed``.
 
-    The box reaches half a patch to either side, all along an axis that patches take whole, and ends where the
-    array ends.
+    The box reaches half a patch to either side, all along an axis that patches take whole, and ends where
+    ``observed`` ends, which may be a part of an array of ``array_shape``.
     """
     count = observed.astype(np.int32)
     volume = np.ones((1,) * observed.ndim, np.int32)
-    for axis, (size, side) in enumerate(zip(observed.shape, patch_shape)):
-        reach = size if side == size else side // 2
+    sizes = zip(observed.shape, patch_shape, array_shape or observed.shape)
+    for axis, (size, side, whole) in enumerate(sizes):
+        reach = size if side == whole else side // 2
         places = np.arange(size)
         first, stop = np.maximum(places - reach, 0), np.minimum(places + reach + 1, size)
         before = np.insert(np.cumsum(count, axis=axis, dtype=np.int32), 0, 0, axis=axis)
@@ -46,3 +49,11 @@ def hole_variance(
     alone = np.maximum(1.0 - 2.0 * here / usual, 0.0)
     variance = moments.variance(OPINION_SHARE + (1.0 - OPINION_SHARE) * alone)
     return np.where(here > 0, variance, np.maximum(variance, unknown))
+
+
+def hole_sentence(count: int, what: str = "entries") -> str:
+    """What to say of so many entries that nothing observed is near to; ``what`` has a standard deviation."""
+    return (
+        f"{count} missing entries lie more than half a patch from any observed one: what is written there is "
+        f"a guess, and the standard deviation at least that of the observed {what}"
+    )
