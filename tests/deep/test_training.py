@@ -149,8 +149,9 @@ def test_rmsprop_is_what_it_says():
     from kruskal.deep import rmsprop
 
     schedule = rmsprop.Schedule(0.1, 10, warm_up=4, averaging=0.5)
-    assert schedule.rate_at(2) == pytest.approx(0.05 * 0.5 * (1 + np.cos(0.2 * np.pi)))
-    assert schedule.rate_at(10) == pytest.approx(0.0)
+    assert schedule.rate_at(2) == pytest.approx(0.05 * 0.5 * (1 + np.cos(0.1 * np.pi)))
+    assert schedule.rate_at(10) == pytest.approx(0.1 * 0.5 * (1 + np.cos(0.9 * np.pi)))
+    assert rmsprop.Schedule(0.1, 1, warm_up=0).rate_at(1) == 0.1  # the only step is one
     theta, g = np.array([1.0, -2.0]), np.array([0.5, 0.25])
     first = rmsprop.step(rmsprop.begin(theta), g, 1, schedule)
     assert first.squares == pytest.approx(0.01 * g**2)

@@ -1,7 +1,7 @@
 r"""RMSprop with warm-up, cosine decay and an average of the parameters.
 
 v <- rho v + (1 - rho) g^2,   theta <- theta - eta_t g / sqrt(v + eps),   average <- a average + (1 - a) theta
-eta_t = eta min(1, t / warm-up) (1 + cos(pi t / T)) / 2
+eta_t = eta min(1, t / warm-up) (1 + cos(pi (t - 1) / T)) / 2, so that the last step is no step of nothing
 """
 
 import math
@@ -23,7 +23,7 @@ class Schedule(NamedTuple):
     def rate_at(self, step: int) -> float:
         """eta_t of step t = 1 .. T."""
         warm = min(1.0, step / self.warm_up) if self.warm_up else 1.0
-        return self.rate * warm * 0.5 * (1.0 + math.cos(math.pi * min(1.0, step / self.total)))
+        return self.rate * warm * 0.5 * (1.0 + math.cos(math.pi * min(1.0, (step - 1) / self.total)))
 
 
 class Moving(NamedTuple):
