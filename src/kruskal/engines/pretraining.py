@@ -2,8 +2,7 @@
 
 Every layer is a CFA or CKFA with pooling and non-negative slabs; the image of the next layer is the value of
 each block of the last draw. The noise precision is fixed: when it is learned it runs away, as more and more
-blocks are switched on to explain what the layers above are for. Images far from zero are centred first: their
-mean would take up the atoms.
+blocks are switched on to explain what the layers above are for.
 """
 
 import math
@@ -11,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kruskal.data import Scaling
 from kruskal.deep.network import Network
 from kruskal.engines.threads import ImageThreads
 from kruskal.gibbs.conv_local import ImageShard, Layout, dense_maps
@@ -41,9 +39,6 @@ def pretrain(
 ) -> list[LayerStart]:
     """Atoms of every layer from images (n, M_x, M_y C)."""
     starts: list[LayerStart] = []
-    offset = Scaling.fit(images, np.ones(images.shape, bool)).offset
-    if offset:
-        images = images - images.dtype.type(offset)
     square = float(np.mean(images**2))
     for layer, layout in enumerate(network.layers):
         model = _model(layout, network.n_atoms[layer], rank, len(images))
@@ -53,7 +48,7 @@ def pretrain(
             for number in range(1, sweeps + 1):
                 state, _ = model.sweep(state, engine, own_seed, number)
             pooled = np.concatenate([_block_values(shard, model) for shard in engine.shards])
-        starts.append(layer_start(state, layout, 0.0 if layer else offset))
+        starts.append(layer_start(state, layout))
         scale = math.sqrt(square / max(float(np.mean(pooled**2)), 1e-12))
         images = (scale * pooled).astype(images.dtype)
     return starts
@@ -81,7 +76,7 @@ def _block_values(shard: ImageShard, model: ConvModel) -> np.ndarray:
     return pooled.transpose(0, 2, 3, 1).reshape(len(maps), layout.grid[0], -1)
 
 
-def layer_start(state: ConvGlobal, layout: Layout, offset: float) -> LayerStart:
+def layer_start(state: ConvGlobal, layout: Layout, offset: float = 0.0) -> LayerStart:
     """Atoms of mean square 1; columns of the factors likewise, with what is left in the weights."""
     size = np.sqrt(np.mean(state.dictionary**2, axis=1, keepdims=True)) + 1e-12
     weights, factors = state.weights / size, state.factors.copy()

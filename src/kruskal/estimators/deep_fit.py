@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kruskal.data import Scaling
 from kruskal.deep.dense import Dense
 from kruskal.engines.deep_features import top_weights
 from kruskal.engines.mcem_training import MonteCarloTraining
@@ -121,7 +120,7 @@ def _start(
     if given is not None:
         return model.start_from(first, seed, given.layers, bias=0.0)
     if not options["pretrain"]:
-        return model.start(first, seed, Scaling.fit(first, np.ones(first.shape, bool)).offset)
+        return model.start(first, seed)
     random = generator(seed, Stream.DEEP_PRETRAINING, 2**32)
     number = min(int(options["pretrain_images"]), len(images))
     chosen = np.sort(random.choice(len(images), number, replace=False))

@@ -69,11 +69,9 @@ class DGDN(Pictures, Decisions):
         `kruskal.BayesianSVM` to the top weights, with ``svm_options``
     chains : at test time, where cells are drawn
     start : a fitted `kruskal.DeepCFA` or `kruskal.DeepCKFA`, or the path of its file, whose atoms training
-        begins with, biases being 0, or what stands for its offset if it has one, as its images lay far from
-        zero (cells that are drawn, and the pass downwards, do not see it); ``n_atoms``, ``atom_sizes`` and
-        ``pooling`` are its. The size of images may be another; signs of its maps, its Gibbs features and the
-        pooling of its last layer are not taken over. ``epochs`` may then be 0: only the support vector
-        machine learns from labels
+        begins with, biases being 0; ``n_atoms``, ``atom_sizes`` and ``pooling`` are its. The size of images
+        may be another; signs of its maps, its Gibbs features and the pooling of its last layer are not taken
+        over. ``epochs`` may then be 0: only the support vector machine learns from labels
     decide_on : numbers of the layers whose weights a fitted ``svm`` sees, each reduced to ``places`` x
         ``places`` places, where the largest and the mean weight of an atom count; None: the top weights
     shift : these weights are means over an image and four copies, shifted by so many pixels along the
@@ -188,10 +186,11 @@ class DGDN(Pictures, Decisions):
         classes, labels = check_partial_labels(y, len(images.values))
         refuse_constant(np.asarray(X), None, "X")
         refuse_small(np.asarray(X), images)
-        other = check_validation(validation, images, classes, self.image_shape)
         if given is not None:
             given = given.for_images(images)
             options |= given.sizes
+        images = images.centred(None if given is None else given.offset)
+        other = check_validation(validation, images, classes, self.image_shape)
         if self.decide_on is not None:
             build_model(options, images.shape, len(classes))  # sizes that are impossible are told first
             refuse_unseen(options, images.shape)

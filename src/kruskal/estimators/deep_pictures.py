@@ -91,7 +91,7 @@ class Pictures(ScikitEstimator):
         self.refuse_unfitted()
         images = check_images(X, self.image_shape)
         refuse_others(np.asarray(X), images, self._given)
-        return images
+        return images.centred(self._given.offset)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether `fit` was called."""

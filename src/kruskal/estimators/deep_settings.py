@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kruskal.data import refuse_huge, refuse_infinite, refuse_tiny
+from kruskal.data import Scaling, refuse_huge, refuse_infinite, refuse_tiny
 from kruskal.deep.network import Network, build_network
 from kruskal.deep.objective import Terms
 from kruskal.deep.rmsprop import Schedule
@@ -54,6 +54,7 @@ class Images(NamedTuple):
     values : (N, M_x, M_y C) float32;  shape : (M_x, M_y, C);  flat, grey : of what was given
     divisor : what whole numbers and flags were divided by, the largest of their type; 0 for floats
     largest : of the floats
+    offset : what was subtracted from the values, other than 0 only where they lie far from zero
     """
 
     values: np.ndarray
@@ -62,9 +63,23 @@ class Images(NamedTuple):
     grey: bool
     divisor: int = 0
     largest: float = 1.0
+    offset: float = 0.0
+
+    def centred(self, offset: float | None = None) -> "Images":
+        """These images less an offset, by default that of `kruskal.data.Scaling`.
+
+        Their mean would take up the atoms, and swing with every step of the training.
+        """
+        if offset is None:
+            offset = Scaling.fit(self.values, np.broadcast_to(True, self.values.shape)).offset
+        if offset == 0.0:
+            return self
+        return self._replace(values=self.values - np.float32(offset), offset=offset)
 
     def like(self, values: np.ndarray) -> np.ndarray:
-        """Other images (n, M_x, M_y C) in the form in which these were given."""
+        """Other images (n, M_x, M_y C), as the model makes them, in the form in which these were given."""
+        if self.offset:
+            values = values + values.dtype.type(self.offset)
         if self.flat:
             return values.reshape(len(values), -1)
         return values.reshape(len(values), *(self.shape[:2] if self.grey else self.shape))
@@ -180,7 +195,7 @@ def check_partial_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
 def check_validation(
     validation: Any, images: Images, classes: np.ndarray, image_shape: Sequence[int] | None
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Images (n, M_x, M_y C) and the index of their class (n,), or None when none are given."""
+    """Images (n, M_x, M_y C), centred as ``images``, and the index of their class (n,), or None."""
     if validation is None:
         return None
     try:
@@ -198,7 +213,7 @@ def check_validation(
         known = False
     if not known:
         raise InputError("validation has labels that are not among those of y, or not one for each image")
-    return others.values, index
+    return others.centred(images.offset).values, index
 
 
 def _image_shape(image_shape: Any) -> tuple[int, ...]:

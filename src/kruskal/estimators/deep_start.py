@@ -12,10 +12,11 @@ from kruskal.estimators.deep_settings import Images
 
 
 class Given(NamedTuple):
-    """sizes : ``n_atoms``, ``atom_sizes`` and ``pooling`` of the layers;  layers : their atoms, with offsets
-    in units of the images that they were learned from;  channels : of these images."""
+    """sizes : ``n_atoms``, ``atom_sizes`` and ``pooling`` of the layers;  channels : of the images that they
+    were learned from;  offset : of these;  layers : their atoms, with offsets in units of these images."""
 
     sizes: dict[str, Any]
+    offset: float
     layers: list[LayerStart]
     channels: int
 
@@ -27,13 +28,14 @@ class Given(NamedTuple):
                 "was learned from"
             )
         unit = images.divisor or 1
-        offset, low, high = self.layers[0].offset, images.values.min() * unit, images.values.max() * unit
+        offset, low, high = self.offset, images.values.min() * unit, images.values.max() * unit
         if offset and not low <= offset <= high:
             raise InputError(
                 f"X has values of {low:g} to {high:g}, but start was learned from values around {offset:g}: "
                 "give images in the same unit"
             )
-        return self._replace(layers=[one._replace(offset=one.offset / unit) for one in self.layers])
+        layers = [one._replace(offset=one.offset / unit) for one in self.layers]
+        return self._replace(offset=offset / unit, layers=layers)
 
 
 def given_start(options: dict[str, Any]) -> Given | None:
@@ -67,4 +69,5 @@ def given_start(options: dict[str, Any]) -> Given | None:
         layout, scaling = layer.model_.layout, layer.scaling_
         starts.append(layer_start(layer.state_, layout, unit * scaling.offset))
         unit *= scaling.scale * scale * math.sqrt(math.prod(layout.atom_shape))  # the norm of the atoms
-    return Given(sizes, starts, model.layers_[0].model_.layout.atom_shape[2])
+    offset, starts[0] = starts[0].offset, starts[0]._replace(offset=0.0)  # images are centred beforehand
+    return Given(sizes, offset, starts, model.layers_[0].model_.layout.atom_shape[2])

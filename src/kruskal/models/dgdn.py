@@ -143,11 +143,10 @@ class DeepModel:
                 mine[name][...] = piece / parameters.dtype.type(n_images)
         return slope
 
-    def start(self, images: np.ndarray, seed: int, offset: float = 0.0) -> Start:
+    def start(self, images: np.ndarray, seed: int) -> Start:
         """Random atoms whose correlations with these images (n, M_x, M_y C) have unit standard deviation.
 
-        The gain is that with which the synthesis of the images fits them best; an ``offset`` of the images
-        becomes a part of the biases, as in `start_from`.
+        The gain is that with which the synthesis of the images fits them best.
         """
         random = generator(seed, Stream.DEEP_START, 0)
         parameters = np.zeros(self.packing.size, images.dtype)
@@ -159,7 +158,7 @@ class DeepModel:
                 piece[...] = 1.0
             elif name.startswith("biases"):
                 piece[...] = FIRST_BIAS
-        return self.scaled(parameters, images, [offset] + [0.0] * (self.network.n_layers - 1))
+        return self.scaled(parameters, images, [0.0] * self.network.n_layers)
 
     def start_from(
         self,
