@@ -42,13 +42,22 @@ def test_the_way_back_is_that_of_the_mean_root(mean):
 
 
 def test_uncertainty_of_counts():
-    """By the slope of the way back, and a mean that lies above that of the mean root."""
+    """By the slope of the way back and its bend, and a mean that lies above that of the mean root."""
     root, step = np.array([3.0, 9.0, 40.0]), 1e-5
     middle, std = counts_of_roots(root, np.full(3, 0.2))
     above, _ = counts_of_roots(root + step, np.zeros(3))
     below, _ = counts_of_roots(root - step, np.zeros(3))
-    np.testing.assert_allclose(std, 0.2 * (above - below) / (2 * step), rtol=1e-6)
+    slope = (above - below) / (2 * step)
+    np.testing.assert_allclose(std**2, (0.2 * slope) ** 2 + 0.2**4 / 8, rtol=1e-6)
     np.testing.assert_allclose(middle - counts_of_roots(root, np.zeros(3))[0], 0.01, rtol=1e-9)
+
+
+def test_uncertainty_of_counts_of_which_little_is_known():
+    """A normal root whose spread is as large as itself, squared."""
+    roots = np.random.default_rng(0).normal(12.0, 12.0, 1_000_000)
+    mean, std = counts_of_roots(np.array([12.0]), np.array([12.0]))
+    assert mean[0] == pytest.approx((roots**2 / 4).mean(), rel=0.01)
+    assert std[0] == pytest.approx((roots**2 / 4).std(), rel=0.01)
 
 
 def test_no_count_is_negative():

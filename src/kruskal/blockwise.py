@@ -22,7 +22,17 @@ from kruskal.errors import InputError, one_of, shown
 from kruskal.gibbs.start import evenly_spread
 from kruskal.models.base import FactorModel
 from kruskal.ongoing import Ongoing
-from kruskal.patches import Blocks, Grid, Items, Part, hole_sentence, hole_variance, nearby_share
+from kruskal.patches import (
+    Blocks,
+    Grid,
+    Items,
+    Ordinary,
+    Part,
+    hole_sentence,
+    hole_variance,
+    nearby_share,
+    within,
+)
 from kruskal.random import Stream, generator
 from kruskal.settings import Settings
 
@@ -74,10 +84,10 @@ class Scene:
         )  # fmt: skip
         return values, observed
 
-    def first_look(self, block_shape: tuple[int, ...], seed: int) -> tuple[Look, Scaling, float]:
+    def first_look(self, block_shape: tuple[int, ...], seed: int) -> tuple[Look, Scaling, Ordinary]:
         """A look at some blocks; at others as long as what was seen is nothing, or all the same.
 
-        Also the variance of the entries seen, scaled.
+        Also what the entries seen are like, scaled.
         """
         ones = (1,) * len(block_shape)
         blocks = Blocks(Grid(self.values.shape, ones, ones), block_shape)
@@ -97,8 +107,7 @@ class Scene:
         flat, flags = (np.concatenate([one.ravel() for one in parts]) for parts in (values, masks))
         refuse_constant(flat, flags, self.values.name)
         scaling = Scaling.fit(flat, flags)
-        variance = float(scaling.forward(flat[flags]).var(dtype=np.float64))
-        return Look.at_all(values, masks, scaling.scale), scaling, variance
+        return Look.at_all(values, masks, scaling.scale), scaling, Ordinary.of(scaling.forward(flat[flags]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +117,7 @@ class BlockwiseRun:
     scene: Scene
     settings: Settings
     scaling: Scaling
-    unknown: float
+    ordinary: Ordinary
     blocks: Blocks
     look: Look
     regions: int | None
@@ -149,13 +158,16 @@ class BlockwiseRun:
                 put_std = stack.enter_context(written_in_boxes(std, values.shape, np.float32, extras))
             for number in range(self.blocks.n_blocks):
                 part, core = self.blocks.covering(number), self.blocks.core(number)
-                scaled, seen = self._read(part.box)
+                box = self.blocks.surroundings(number)
+                scaled, seen = self._read(box)
+                nearby = nearby_share(seen, self.settings.patch_shape, values.shape)
+                inside = within(box, part.box)
+                scaled, seen, nearby = scaled[inside], seen[inside], nearby[inside]
                 found = self._expected(ongoing, part, scaled, seen, number)
                 put(core, self.scaling.inverse(_core(found.moments.mean(), part, core)))
-                nearby = nearby_share(seen, self.settings.patch_shape, values.shape)
                 far += int(np.count_nonzero(_core(nearby, part, core) == 0))
                 if put_std is not None:
-                    variance = hole_variance(found.moments, seen, nearby, self.unknown)
+                    variance = hole_variance(found.moments, seen, nearby, self.ordinary)
                     put_std(core, self.scaling.inverse_std(np.sqrt(_core(variance, part, core))))
                 self._tell(self.epochs * self.blocks.n_blocks + number + 1, found.trace[-1])
                 noise.append(found.trace[self.burn_in :, TRACED.index("noise_std")].mean())
@@ -247,5 +259,4 @@ def _items(parts: Sequence[_Matrix]) -> Items:
 
 def _core(flat: np.ndarray, part: Part, core: tuple[slice, ...]) -> np.ndarray:
     """The entries of a block out of the box that its patches lie in."""
-    inside = tuple(slice(here.start - a, here.stop - a) for here, a in zip(core, part.first))
-    return flat.reshape(part.grid.array_shape)[inside]
+    return flat.reshape(part.grid.array_shape)[within(part.box, core)]

@@ -135,7 +135,7 @@ def inpaint_large(
     scene = _open(source, observed, key, mask_key, mask_is, target, std, progress)
     shape = scene.values.shape
     block = _block_shape(block_shape, scene.values)
-    look, scaling, unknown = scene.first_look(block, seed)
+    look, scaling, ordinary = scene.first_look(block, seed)
     settings = resolve(
         shape, model=model, patch_shape=patch_shape, stride=stride, n_atoms=n_atoms, rank=rank, start=start,
         alpha=alpha, codes=codes, channels=channels, usage_prior=usage_prior, sparsity=sparsity, regions=1,
@@ -146,7 +146,7 @@ def inpaint_large(
     n_batches = max(1, min(blocks.n_blocks, settings.grid.n_items // size))
     n_epochs = max(EPOCHS, math.ceil(FEWEST_BATCHES / n_batches)) if epochs is None else epochs
     run = BlockwiseRun(
-        scene=scene, settings=settings, scaling=scaling, unknown=unknown, blocks=blocks, look=look,
+        scene=scene, settings=settings, scaling=scaling, ordinary=ordinary, blocks=blocks, look=look,
         regions=regions, batch_size=size, epochs=whole_number("epochs", n_epochs, 1),
         forgetting=float(forgetting), sweeps=n_sweeps, burn_in=n_burn_in, threads=check_threads(threads),
         progress=progress,

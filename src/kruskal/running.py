@@ -26,7 +26,7 @@ from kruskal.errors import InputError
 from kruskal.kernel import Compilation, watch_compilation
 from kruskal.models import MGPCPModel, Model
 from kruskal.models.base import FactorModel
-from kruskal.patches import Items, cut, hole_sentence, hole_variance, nearby_share
+from kruskal.patches import Items, Ordinary, cut, hole_sentence, hole_variance, nearby_share
 from kruskal.restoration import Restoration
 from kruskal.settings import Settings
 from kruskal.tensor import RANK_TOLERANCE
@@ -79,8 +79,7 @@ class Run:
             if nearby is None:
                 variance = moments.variance()
             else:
-                unknown = float(scaled[observed].var(dtype=np.float64))
-                variance = hole_variance(moments, observed, nearby, unknown)
+                variance = hole_variance(moments, observed, nearby, Ordinary.of(scaled[observed]))
             return self._read_off(chain, scaling, variance, items.n_items, time.perf_counter() - began)
 
     def _begin(self, items: Items, model: Model, stack: ExitStack) -> AnyChain:
@@ -131,12 +130,13 @@ class Run:
 
     def _tell_why(self, plan: Stopping, now: Progressed) -> None:
         """Why a run ended early, if it did so by itself."""
+        unit = "sweep" if self.settings.online is None else "epoch"
         if now.done < plan.sweeps and plan.converged(now):
             burn_in = now.done - now.moments.draws
-            self.progress.note(f"converged in sweep {now.done}, the first {burn_in} of which are not kept")
+            self.progress.note(f"converged in {unit} {now.done}, the first {burn_in} of which are not kept")
         elif now.done < plan.burn_in:
             self.progress.note(
-                f"time was up in sweep {now.done}, before the burn-in of {plan.burn_in} was over"
+                f"time was up in {unit} {now.done}, before the burn-in of {plan.burn_in} was over"
             )
 
     def _regroup(self, chain: AnyChain, items: Items, keep: bool) -> bool:

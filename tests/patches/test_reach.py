@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import kruskal
 from kruskal.engines.progress import Silent
-from kruskal.patches import RunningMoments, Slab, hole_variance, nearby_share
+from kruskal.patches import Ordinary, RunningMoments, Slab, hole_variance, nearby_share
 from kruskal.patches.assemble import OPINION_SHARE
 
 PLANE = np.add.outer(np.sin(np.arange(40) / 4.0), 2.0 + np.cos(np.arange(36) / 5.0))
@@ -73,13 +73,13 @@ def test_without_holes_the_variance_is_as_it_was():
     moments, observed = some_moments(60), np.ones((6, 10), bool)
     observed[::3, ::4] = False
     nearby = nearby_share(observed, (2, 2))
-    assert (hole_variance(moments, observed, nearby, 99.0) == moments.variance()).all()
+    assert (hole_variance(moments, observed, nearby, Ordinary(0.0, 99.0)) == moments.variance()).all()
 
 
 def test_the_share_of_the_spread_grows_into_a_hole():
     moments, observed = some_moments(40), np.arange(40) < 20
     nearby = nearby_share(observed, (9,))
-    variance = hole_variance(moments, observed, nearby, 1e-9)
+    variance = hole_variance(moments, observed, nearby, Ordinary(0.0, 1e-9))
     average = moments.draw_variance()
     spread = (moments.variance() - average) / OPINION_SHARE
     share = (variance - average) / spread
@@ -90,9 +90,13 @@ def test_the_share_of_the_spread_grows_into_a_hole():
         OPINION_SHARE + (1.0 - OPINION_SHARE) * np.maximum(alone, 0.0)
     )
     assert share[24:] == pytest.approx(1.0)
-    assert hole_variance(moments, observed, nearby, 7.0)[24:] == pytest.approx(7.0)
+    for mean in (0.0, 3.0):
+        found = hole_variance(moments, observed, nearby, Ordinary(mean, 7.0))
+        assert (found[:24] == variance[:24]).all()
+        assert found[24:] == pytest.approx(7.0 + (moments.mean()[24:] - mean) ** 2)
     nothing = np.zeros(40, bool)
-    assert (hole_variance(moments, nothing, nearby_share(nothing, (9,)), 7.0) == 7.0).all()
+    found = hole_variance(moments, nothing, nearby_share(nothing, (9,)), Ordinary(0.0, 7.0))
+    assert found == pytest.approx(7.0 + moments.mean() ** 2)
 
 
 class Told(Silent):
@@ -121,6 +125,20 @@ def test_a_restoration_is_unsure_in_a_hole_and_says_so():
     ]
 
 
+@pytest.mark.parametrize("counts", [False, True])
+def test_the_middle_of_a_deep_hole_is_uncertain_by_more_than_the_guess_is_off(counts):
+    """The prior's guess is zero there; data far from it, whose spread is small, are not."""
+    random = np.random.default_rng(0)
+    truth = 100.0 * (1.0 + 0.7 * np.outer(np.sin(np.arange(48) / 7.0), np.cos(np.arange(48) / 9.0)))
+    x = random.poisson(truth).astype(float) if counts else truth + random.normal(0.0, 5.0, truth.shape)
+    x[8:40, 8:40] = np.nan
+    result = kruskal.inpaint(x, **OPTIONS, counts=counts)
+    middle = np.s_[16:32, 16:32]
+    assert np.abs(result.mean - truth)[middle].mean() > 20.0  # deeper than patches reach
+    within = np.abs(result.mean - truth) < 2.0 * result.std
+    assert within[middle].all()
+
+
 @pytest.mark.parametrize("hole", [np.s_[10:26, 12:28], np.s_[24:40, 10:30]])
 @pytest.mark.parametrize("blocks", [(9, 13), (39, 36)])  # the latter leaves a block of one row
 def test_blocks_are_as_unsure_in_a_hole_as_the_whole(tmp_path, hole, blocks):
@@ -135,3 +153,14 @@ def test_blocks_are_as_unsure_in_a_hole_as_the_whole(tmp_path, hole, blocks):
     assert far.any() and (std[far] >= 0.9 * PLANE[observed].std()).all()
     assert std[observed].mean() < 0.3 * PLANE[observed].std()
     assert math.isfinite(std.sum())
+
+
+def test_blocks_see_what_is_observed_across_their_borders(tmp_path):
+    """Also where patches lie side by side, so that those of a block do not reach beyond it."""
+    observed = np.random.default_rng(3).random(PLANE.shape) < 0.06
+    told = Told()
+    options = OPTIONS | {"sweeps": 2, "block_shape": (12, 12), "stride": (6, 6), "std": tmp_path / "std.npy"}
+    kruskal.inpaint_large(PLANE, tmp_path / "mean.npy", observed, **options, progress=told)
+    far = np.count_nonzero(nearby_share(observed, (6, 6)) == 0)
+    lonely = [note for note in told.notes if "missing entries lie" in note]
+    assert far > 0 and len(lonely) == 1 and lonely[0].startswith(f"{far} missing entries lie")

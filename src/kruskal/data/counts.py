@@ -43,12 +43,16 @@ def roots_of_counts(counts: np.ndarray, observed: np.ndarray) -> np.ndarray:
 
 
 def counts_of_roots(mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of the mean count where the mean root has these."""
+    """Mean and standard deviation of the mean count where the mean root has these.
+
+    A quarter of the square of a normal with mean m and variance v has mean (m^2 + v) / 4 and variance
+    m^2 v / 4 + v^2 / 8: where little is known the second terms are the larger ones.
+    """
     root = np.maximum(mean, LEAST)
     inverse = 1.0 / root
     count = 0.25 * root**2 + _BACK[0] + inverse * (_BACK[1] + inverse * (_BACK[2] + inverse * _BACK[3]))
     slope = 0.5 * root - inverse**2 * (_BACK[1] + inverse * (2.0 * _BACK[2] + inverse * 3.0 * _BACK[3]))
-    return np.maximum(count, 0.0) + 0.25 * std**2, slope * std
+    return np.maximum(count, 0.0) + 0.25 * std**2, np.sqrt((slope * std) ** 2 + 0.125 * std**4)
 
 
 def noise_grows(values: np.ndarray, observed: np.ndarray) -> bool:

@@ -1,15 +1,16 @@
 """A grid of items of any order over an array: where they lie, and how to put them back together."""
 
 from kruskal.patches.assemble import PartialDraw, RunningMoments, Slab
-from kruskal.patches.blocks import Blocks, Part, choose_block
+from kruskal.patches.blocks import Blocks, Part, choose_block, within
 from kruskal.patches.grid import Grid, Items, cut
-from kruskal.patches.reach import hole_sentence, hole_variance, nearby_share
+from kruskal.patches.reach import Ordinary, hole_sentence, hole_variance, nearby_share
 from kruskal.patches.several import cut_together, lay_together, together_shape
 
 __all__ = [
     "Blocks",
     "Grid",
     "Items",
+    "Ordinary",
     "Part",
     "PartialDraw",
     "RunningMoments",
@@ -22,4 +23,5 @@ __all__ = [
     "lay_together",
     "nearby_share",
     "together_shape",
+    "within",
 ]

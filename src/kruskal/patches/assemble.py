@@ -106,9 +106,9 @@ class RunningMoments:
         """The moments with one more draw, given the sums over all items."""
         return self.with_draw([Slab(0, draw.weight, draw.total, draw.square)])
 
-    def mean(self) -> np.ndarray:
-        """(size,) the estimate: weighted average over draws and items; 0 where no item is."""
-        return _ratio(self.total, self.weight)
+    def mean(self, places: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """The estimate at some places, or all: weighted average over draws and items; 0 where no item is."""
+        return _ratio(self.total[places], self.weight[places])
 
     def draw_variance(self) -> np.ndarray:
         """Variance of the overlap average from draw to draw (the Monte Carlo view of the mean)."""

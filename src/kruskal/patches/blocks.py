@@ -83,6 +83,17 @@ class Blocks(NamedTuple):
         assert part is not None  # patches leave no entry out
         return part
 
+    def surroundings(self, number: int) -> tuple[slice, ...]:
+        """The box of `covering`, or more of the array where that ends within half a patch of the block."""
+        axes = zip(self.core(number), self.covering(number).box, self.grid.patch_shape, self.grid.array_shape)
+        return tuple(
+            slice(
+                min(box.start, max(core.start - side // 2, 0)),
+                max(box.stop, min(core.stop + side // 2, size)),
+            )
+            for core, box, side, size in axes
+        )
+
     def _part(self, bounds: list[tuple[int, int]]) -> Part | None:
         """The patches whose corners lie within ``bounds`` (begin, end) along each axis."""
         corners = [
@@ -97,6 +108,11 @@ class Blocks(NamedTuple):
         )
         inside = [starts - starts[0] for starts in corners]
         return Part(first, Grid(shape, self.grid.patch_shape, self.grid.stride), inside)
+
+
+def within(box: tuple[slice, ...], part: tuple[slice, ...]) -> tuple[slice, ...]:
+    """Where a part of a box lies in it."""
+    return tuple(slice(p.start - b.start, p.stop - b.start) for b, p in zip(box, part))
 
 
 def choose_block(

@@ -4,9 +4,27 @@ Inside a hole the covering patches all hear of the same few entries at its edge,
 more than they are right; and further than half a patch from any observed entry hardly one knows anything.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kruskal.patches.assemble import OPINION_SHARE, RunningMoments
+
+
+class Ordinary(NamedTuple):
+    """What entries are like of which nothing else is known: mean and variance of the observed ones."""
+
+    mean: float
+    variance: float
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> "Ordinary":
+        """Of these entries."""
+        return cls(float(values.mean(dtype=np.float64)), float(values.var(dtype=np.float64)))
+
+    def square_around(self, guess: np.ndarray) -> np.ndarray:
+        """Mean square of what such an entry is off a guess."""
+        return self.variance + (self.mean - guess) ** 2
 
 
 def nearby_share(
@@ -32,23 +50,30 @@ def nearby_share(
 
 
 def hole_variance(
-    moments: RunningMoments, observed: np.ndarray, nearby: np.ndarray, unknown: float
+    moments: RunningMoments, observed: np.ndarray, nearby: np.ndarray, ordinary: Ordinary
 ) -> np.ndarray:
     """Variance (size,) of the entries of a mean, with regard to holes.
 
     Where less than half as much is observed nearby as usual, the share of the spread that counts grows from
-    `OPINION_SHARE` up to all of it; where nothing is, the variance is at least ``unknown``.
+    `OPINION_SHARE` up to all of it; where nothing is, the variance is at least the mean square of what an
+    ordinary entry is off the guess.
 
     Parameters
     ----------
-    observed : True is observed;  nearby : from `nearby_share`
-    unknown : variance of an entry of which nothing is known: of the observed ones about their mean
+    observed : True is observed;  nearby : from `nearby_share`;  ordinary : what observed entries are like
     """
     usual = float(nearby[observed].mean()) if observed.any() else 1.0
-    here = nearby.reshape(-1).astype(np.float64)
-    alone = np.maximum(1.0 - 2.0 * here / usual, 0.0)
-    variance = moments.variance(OPINION_SHARE + (1.0 - OPINION_SHARE) * alone)
-    return np.where(here > 0, variance, np.maximum(variance, unknown))
+    share: np.ndarray = nearby.reshape(-1) * np.float32(-2.0 / usual)
+    share += 1.0
+    np.maximum(share, 0.0, out=share)
+    if not share.any():
+        return moments.variance()
+    share *= 1.0 - OPINION_SHARE
+    share += OPINION_SHARE
+    variance = moments.variance(share)
+    far = np.flatnonzero(nearby == 0)
+    variance[far] = np.maximum(variance[far], ordinary.square_around(moments.mean(far)))
+    return variance
 
 
 def hole_sentence(count: int, what: str = "entries") -> str:
