@@ -363,3 +363,4 @@ def test_fit_and_transform_in_one():
     model = kruskal.CKFA(**OPTIONS | {"sweeps": 2})
     found = model.fit_transform(images, observed=seen)
     np.testing.assert_array_equal(found, model.fit(images, observed=seen).transform(images, seen))
+    np.testing.assert_array_equal(found, model.fit_transform(images, None, seen))

@@ -249,6 +249,7 @@ def test_bad_images_and_files(fitted, tmp_path):
 def test_every_layer_has_random_numbers_of_its_own(features, monkeypatch):
     """Nor are maps read with those that atoms were learned with; the first layer has those of a CKFA."""
     images, _ = make_pictures(16)
+    monkeypatch.setattr("kruskal.estimators.deep_layers._MOST_IMAGES", 8)  # two batches
     used = watch_addresses(monkeypatch)
     sizes = {"n_atoms": (3, 4, 3), "atom_sizes": ((4, 4), (2, 2), (2, 2)), "pooling": 1, "threads": 1}
     sizes |= {"sweeps": 4, "map_sweeps": (4, 2), "seed": 2}

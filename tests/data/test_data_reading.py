@@ -137,7 +137,21 @@ def test_a_file_that_was_cut_short_is_called_damaged(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     write(path, np.arange(600, dtype=np.uint8).reshape(20, 30))
     path.write_bytes(path.read_bytes()[:7])
-    refused(path, "it seems to be damaged", f"expected a complete {suffix} file")
+    refused(path, "it may be damaged", f"expected a complete {suffix} file")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".png"])
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, suffix, monkeypatch):
+    path = tmp_path / f"a{suffix}"
+    write(path, np.arange(600, dtype=np.uint8).reshape(20, 30))
+
+    def refuse(*_args, **_named):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr("pathlib.Path.open", refuse)
+    with pytest.raises(InputError, match=r"^cannot read '.*': Permission denied$"):
+        read(path)
 
 
 def test_complex_in_other_formats(tmp_path):

@@ -58,6 +58,7 @@ def test_total_adds_in_the_order_of_the_shards(n_shards, threads):
 @pytest.mark.parametrize("asked", [1, 2, 100_000])
 def test_no_more_threads_are_started_than_are_of_use(asked, monkeypatch):
     monkeypatch.setattr(threads, "_cores", lambda: 2)
+    assert threads.check_threads(asked) == min(asked, 8)  # what results tell
     with Threads([1, 2, 3], asked) as engine:
         assert engine.threads == min(asked, 8)
         assert engine.map(lambda shard: shard + 1) == [2, 3, 4]

@@ -81,7 +81,10 @@ def unreadable(path: Path, error: Exception) -> InputError:
     if isinstance(error, ImportError | MemoryError) or (isinstance(error, OSError) and error.strerror):
         return InputError(f"cannot read '{path}': {reason(error)}")
     expected = f"a complete {full_suffix(path)} {'store' if path.is_dir() else 'file'}"
-    return InputError(f"cannot read '{path}': it seems to be damaged ({reason(error)}), expected {expected}")
+    return InputError(
+        f"cannot read '{path}': it may be damaged, or of a kind that is not read ({reason(error)}), "
+        f"expected {expected}"
+    )
 
 
 def write(path: PathLike, values: Any, *, like: Metadata | None = None, dtype: Any = None) -> None:

@@ -152,7 +152,7 @@ def _shape(path: Path) -> tuple[int, ...]:
                 if picture.mode in ("L", "RGB"):
                     grey = picture.mode == "L"
                     return (picture.height, picture.width) if grey else (picture.height, picture.width, 3)
-        except (OSError, SyntaxError, ValueError) as error:
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
             raise unreadable(path, error) from error
     return read_picture(path).shape
 

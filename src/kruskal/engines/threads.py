@@ -25,8 +25,10 @@ _MOST_PER_CORE = 4
 
 
 def check_threads(threads: int | None) -> int:
-    """The number of threads to use: as given, or all cores that this process may use."""
-    return _cores() if threads is None else whole_number("threads", threads, 1)
+    """The number of threads to use: all cores that this process may use, or as given, but a few per core."""
+    if threads is None:
+        return _cores()
+    return min(whole_number("threads", threads, 1), _MOST_PER_CORE * _cores())
 
 
 def _cores() -> int:
@@ -42,7 +44,7 @@ class Threads(Generic[S]):
     """
 
     def __init__(self, shards: list[S], threads: int | None = None) -> None:
-        self.threads = min(check_threads(threads), _MOST_PER_CORE * _cores())
+        self.threads = check_threads(threads)
         self.shards = shards
         self.n_shards = len(shards)
         self._waiting: deque[int] = deque()

@@ -142,11 +142,19 @@ class CFA(Transformer, ImageLearner):
         -------
         (N, K, map rows, map columns) float32, or with ``sparse`` a SciPy CSR matrix (N, K rows columns)
         """
+        return self.read_maps(X, observed, sweeps, burn_in, flag("sparse", sparse))
+
+    def read_maps(
+        self, X: Any, observed: Any, sweeps: int, burn_in: int, sparse: bool = False, first: int = 0
+    ) -> Any:
+        """`transform` of a batch of images, of which the first one has the number ``first``.
+
+        Batches that begin at other numbers have other random numbers.
+        """
         images, seen, _ = self._checked(X, observed)
-        sparse = flag("sparse", sparse)
         shape = (self.model_.n_atoms, *self.model_.layout.map_shape)
         total: Any = 0.0
-        for engine in self._infer(images, seen, sweeps, burn_in):
+        for engine in self._infer(images, seen, sweeps, burn_in, first):
             parts = engine.map(lambda shard: dense_maps(shard.maps, shape[0], shape[1:]))
             if sparse:
                 from scipy.sparse import csr_matrix, vstack

@@ -183,20 +183,22 @@ class MapReader:
         size = n_places * max(self.atoms[0].size, len(self.atoms))
         return max(1, min(_MOST_IMAGES, _LARGEST_BATCH // size))
 
-    def read(self, images: np.ndarray) -> np.ndarray:
-        """Pooled maps (n, rows, columns, K) of one batch, float32."""
+    def read(self, images: np.ndarray, first: int) -> np.ndarray:
+        """Pooled maps (n, rows, columns, K), float32, of a batch whose images have numbers from ``first``."""
         if self.features == "gibbs":
-            maps = self.model.transform(images, sweeps=self.sweeps[0], burn_in=self.sweeps[1])
+            maps = self.model.read_maps(images, None, *self.sweeps, first=first)
             return pool_maps(np.ascontiguousarray(maps.transpose(0, 2, 3, 1)), self.pooling)
         values = self.model.scaling_.forward(images)
         return bottom_up(values, self.atoms, self.pooling, self.model.nonnegative)
 
 
-def through(readers: Sequence[MapReader], scales: Sequence[float], images: np.ndarray) -> list[np.ndarray]:
-    """Scaled pooled maps of one batch of images at every layer; ``scales`` has one more, that of images."""
-    values, found = images.astype(np.float32) / np.float32(scales[0]), []
+def through(
+    readers: Sequence[MapReader], scales: Sequence[float], images: np.ndarray, batch: slice
+) -> list[np.ndarray]:
+    """Scaled pooled maps of a batch of images at every layer; ``scales`` has one more, that of images."""
+    values, found = images[batch].astype(np.float32) / np.float32(scales[0]), []
     for reader, scale in zip(readers, scales[1:], strict=True):
-        values = reader.read(values) / np.float32(scale)
+        values = reader.read(values, batch.start) / np.float32(scale)
         found.append(values)
     return found
 
@@ -209,12 +211,12 @@ def map_batches(
     batches = [slice(i, min(i + size, len(images))) for i in range(0, len(images), size)]
     if any(reader.features == "gibbs" for reader in readers):  # which has threads of its own
         for batch in batches:
-            yield batch, through(readers, scales, images[batch])
+            yield batch, through(readers, scales, images, batch)
         return
     for i in range(0, len(batches), threads):
         some = batches[i : i + threads]
         with Threads(some, threads) as engine:
-            yield from zip(some, engine.map(lambda batch: through(readers, scales, images[batch])))
+            yield from zip(some, engine.map(lambda batch: through(readers, scales, images, batch)))
 
 
 def _is_list(value: Any) -> bool:

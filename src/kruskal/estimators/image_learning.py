@@ -141,7 +141,7 @@ class ImageLearner(ScikitEstimator, ABC):
         self._read_off(self.usage_[kept], self.noise_std_)
 
     def _infer(
-        self, images: np.ndarray, seen: np.ndarray, sweeps: int, burn_in: int
+        self, images: np.ndarray, seen: np.ndarray, sweeps: int, burn_in: int, first: int = 0
     ) -> Iterator[ImageThreads]:
         """Draw what images have of their own again and again, all else fixed; yields after burn-in."""
         whole_number("sweeps", sweeps, 1)
@@ -151,7 +151,7 @@ class ImageLearner(ScikitEstimator, ABC):
         refuse_far_out(values)
         options = self._options()
         # sweeps count from 1, as the first ones visit few places: the numbers of the fit must not come again
-        seed = int(generator(options.seed, Stream.MAP_READING, 0).integers(2**63))
+        seed = int(generator(options.seed, Stream.MAP_READING, first).integers(2**63))
         with ImageThreads(values, seen, options.threads) as engine:
             state = self.model_.for_images(self.state_, len(images))
             for number in range(1, sweeps + 1):

@@ -82,9 +82,9 @@ class Transformer(ScikitEstimator, ABC):
     def transform(self, X: Any, *args: Any, **kwargs: Any) -> Any:
         """What items become."""
 
-    def fit_transform(self, X: Any, y: Any = None, **mask: Any) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, *mask: Any, **named: Any) -> Any:
         """`fit`, then `transform` of the same items; of models that know masks both with ``observed``."""
-        return self.fit(X, y, **mask).transform(X, **mask)
+        return self.fit(X, y, *mask, **named).transform(X, *mask, **named)
 
 
 @contextmanager

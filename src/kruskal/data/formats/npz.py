@@ -22,8 +22,9 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def read(path: Path, key: str | None) -> Content:
     """Read `key`, or ``values`` with its ``observed`` mask and original ``dtype``, or the only array."""
-    if not zipfile.is_zipfile(path):
-        raise zipfile.BadZipFile("it is no npz file")
+    with path.open("rb") as opened:  # which tells why it cannot be read; is_zipfile does not
+        if not zipfile.is_zipfile(opened):
+            raise zipfile.BadZipFile("it is no npz file")
     with np.load(path, allow_pickle=False) as file:
         if key is None and VALUES in file.files:
             key = VALUES
