@@ -86,17 +86,20 @@ def test_amino_beside_the_paper():
     assert cells["kfa-default-keep10-seed1"]["inpaint"] == {"model": "kfa"}
     assert cells["mgp-cp-paper-keep10-seed1"]["inpaint"] == {"model": "mgp-cp", "setting": "paper"}
     assert cells["mgp-cp-default-keep10-seed1"]["inpaint"] == {"model": "mgp-cp"}
+    assert cells["kfa-known-default-keep10-seed1"]["learn"] == {"patch_shape": [5, 12, 12]}
     results = {
         "kfa-default-keep10-seed1": {"rrse": 0.010, "psnr": 53.0, "peak": 938.499, "seconds": 2.0},
         "mgp-cp-default-keep10-seed1": {"rrse": 0.020, "psnr": 48.0, "peak": 938.499, "rank": 7},
+        "kfa-known-default-keep10-seed1": {"rrse": 0.0095, "psnr": 53.5, "peak": 938.499},
     }
     (table,) = amino.EXPERIMENT.tables(results)
     (_, *rrse), (_, *decibels), ranks = table.rows
-    assert ranks == ("rank", None, "7", None, None) and rrse[1].ours == 0.020
-    assert [score.paper for score in rrse] == [0.026, 0.02542, 0.02752, 0.01099]
-    assert [score.paper for score in decibels] == [45.40, 45.60, 44.91, 52.88]
-    assert rrse[-1].difference == pytest.approx(-0.00099) and rrse[0].ours is None
-    assert "938.499" in table.notes[0]
+    assert ranks == ("rank", None, "7", None, None, None) and rrse[1].ours == 0.020
+    assert [score.paper for score in rrse] == [0.026, 0.02542, 0.02752, 0.01099, None]
+    assert [score.paper for score in decibels] == [45.40, 45.60, 44.91, 52.88, None]
+    assert rrse[-2].difference == pytest.approx(-0.00099) and rrse[0].ours is None
+    assert rrse[-1].ours == 0.0095
+    assert "938.499" in table.notes[0] and table.columns[-1] == "known atoms"
 
 
 def test_amino_is_measured_as_in_the_paper(calls, tmp_path):

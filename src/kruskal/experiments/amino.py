@@ -18,6 +18,10 @@ from kruskal.experiments.tables import Score, Table, over_seeds, score_of
 KEEP = 0.1
 PATCH = (5, 50, 4)
 METHODS = (*MODELS, MGP_CP)
+KNOWN = "kfa-known"
+"""KFA with atoms that were learned from the complete array, a bound."""
+KNOWN_PATCH = (5, 12, 12)
+"""What the rules of `kruskal.defaults` take for a tenth of such an array."""
 N_ATOMS, RANK = 256, 20
 PAPER = {
     "sbtd": (0.026, 45.40),
@@ -38,11 +42,12 @@ class Amino:
     datasets = ("amino",)
 
     def cells(self, quick: bool, seeds: int | None) -> list[Cell]:
-        """All models in both settings; a quick run has the default setting only."""
+        """All models in both settings, and the bound; a quick run has the default setting only."""
         return [
             _cell(setting, model, seed)
             for seed in range(1, (seeds or 1) + 1)
-            for setting, model in product(reversed(SETTINGS), METHODS)
+            for setting, models in (("default", (*METHODS, KNOWN)), ("paper", METHODS))
+            for model in models
             if not quick or setting == "default"
         ]
 
@@ -50,10 +55,10 @@ class Amino:
         """RRSE over all entries, PSNR with the largest entry as peak; nothing is clipped."""
         keep, seed = cell.options["keep"], cell.options["seed"]
         truth = context.load("amino").values
-        peak = float(truth.max())
-        measures, restoration = restore_and_score(
-            truth, cell.options["inpaint"], context, keep=keep, seed=seed, peak=peak
-        )
+        peak, options = float(truth.max()), cell.options["inpaint"]
+        if "learn" in cell.options:
+            options = options | {"dictionary": _learned(truth, cell.options["learn"], seed, context)}
+        measures, restoration = restore_and_score(truth, options, context, keep=keep, seed=seed, peak=peak)
         seen = corrupt(truth, keep=keep, seed=seed).values
         keep_arrays(context.folder, cell.key, truth=truth, seen=seen, mean=restoration.mean)
         return measures | {"peak": peak}
@@ -62,18 +67,25 @@ class Amino:
         """One table per setting that has any cell."""
         tables = []
         for setting in SETTINGS:
-            runs = [run for model in METHODS for run in over_seeds(results, _name(setting, model))]
+            runs = [run for model in (*METHODS, KNOWN) for run in over_seeds(results, _name(setting, model))]
             if runs:
+                bound = over_seeds(results, _name(setting, KNOWN))
+                methods = [*PAPER, KNOWN] if bound else [*PAPER]
                 measures = (("RRSE", "rrse", 5), ("PSNR", "psnr", 2))
-                rows = [*(_row(results, setting, *row) for row in measures), _ranks(results, setting)]
+                rows = [
+                    *(_row(results, setting, methods, *row) for row in measures),
+                    _ranks(results, setting, methods),
+                ]
                 notes = [
                     "over all entries, observed or not; PSNR in dB with the peak max(X) = "
                     f"{runs[0]['peak']:.3f}; kruskal has no sBTD, it is for reference",
                     "MGP-CP decomposes the whole array; its rank is that of most of the kept draws",
                     *run_notes(runs),
                 ]
+                if bound:
+                    notes.append("known atoms: KFA with atoms that were learned from the complete array")
                 title = f"Amino acids, {percent(KEEP)} % of the entries, {setting} setting"
-                columns = ("", *(_label(method) for method in PAPER))
+                columns = ("", *(_label(method) for method in methods))
                 tables.append(Table(title, columns, rows, notes, unit=None))
         return tables
 
@@ -100,11 +112,15 @@ EXPERIMENT: Experiment = Amino()
 
 
 def _cell(setting: str, model: str, seed: int) -> Cell:
+    options: dict[str, Any] = {"setting": setting, "keep": KEEP, "seed": seed}
     if model == MGP_CP:
-        inpaint = mgp_cp_options(setting)
+        options["inpaint"] = mgp_cp_options(setting)
+    elif model == KNOWN:
+        options |= {"learn": {"patch_shape": list(KNOWN_PATCH)}, "inpaint": {}}
     else:
-        inpaint = options_for(setting, model, patch_shape=PATCH, n_atoms=N_ATOMS, rank=RANK, stride=1)
-    options = {"setting": setting, "keep": KEEP, "seed": seed, "inpaint": inpaint}
+        options["inpaint"] = options_for(
+            setting, model, patch_shape=PATCH, n_atoms=N_ATOMS, rank=RANK, stride=1
+        )
     return Cell(f"{_name(setting, model)}-seed{seed}", options)
 
 
@@ -112,26 +128,33 @@ def _name(setting: str, model: str) -> str:
     return f"{model}-{setting}-keep{percent(KEEP)}"
 
 
-def _row(results: Results, setting: str, label: str, measure: str, digits: int) -> tuple[str | Score, ...]:
+def _learned(truth: np.ndarray, options: dict[str, Any], seed: int, context: Context) -> Any:
+    """A dictionary of the complete array."""
+    from kruskal.learning import learn
+
+    return learn([truth], seed=seed, threads=context.threads, progress=context.progress, **options)
+
+
+def _row(
+    results: Results, setting: str, methods: list[str], label: str, measure: str, digits: int
+) -> tuple[str | Score, ...]:
     place = 0 if measure == "rrse" else 1
-    return (
-        label,
-        *(
-            score_of(results, _name(setting, method), paper[place], measure=measure, digits=digits)
-            for method, paper in PAPER.items()
-        ),
-    )
+    scores = []
+    for method in methods:
+        paper = PAPER[method][place] if method in PAPER else None
+        scores.append(score_of(results, _name(setting, method), paper, measure=measure, digits=digits))
+    return (label, *scores)
 
 
-def _ranks(results: Results, setting: str) -> tuple[str | None, ...]:
+def _ranks(results: Results, setting: str, methods: list[str]) -> tuple[str | None, ...]:
     """The inferred ranks of MGP-CP, seed by seed."""
     runs = over_seeds(results, _name(setting, MGP_CP))
     found = ", ".join(str(run["rank"]) for run in runs if "rank" in run)
-    return ("rank", *(found or None if method == MGP_CP else None for method in PAPER))
+    return ("rank", *(found or None if method == MGP_CP else None for method in methods))
 
 
 def _label(method: str) -> str:
-    return "sBTD" if method == "sbtd" else method.upper()
+    return {"sbtd": "sBTD", KNOWN: "known atoms"}.get(method, method.upper())
 
 
 def _tiles(words: str, values: np.ndarray, high: float) -> list[Tile | None]:
