@@ -364,3 +364,50 @@ def test_fit_and_transform_in_one():
     found = model.fit_transform(images, observed=seen)
     np.testing.assert_array_equal(found, model.fit(images, observed=seen).transform(images, seen))
     np.testing.assert_array_equal(found, model.fit_transform(images, None, seen))
+
+
+@pytest.mark.parametrize("n_atoms", [8, 32])
+def test_ranks_do_not_collapse_in_long_chains(n_atoms):
+    """With the paper's prior alpha grows to its end in these chains, and every atom is left with one term."""
+    random = np.random.default_rng(0)
+    atoms = np.einsum("krx,kry->kxy", random.normal(size=(3, 3, 5)), random.normal(size=(3, 3, 5)))[..., None]
+    maps = random.normal(size=(20, 3, 20, 20)) * (random.random((20, 3, 20, 20)) < 0.01)
+    images = synthesise(maps, atoms[None])
+    images += 0.05 * images.std() * random.normal(size=images.shape)
+    options = {"rank": 3, "sweeps": 150, "seed": 0, "threads": 1}
+    model = kruskal.CKFA(n_atoms, (5, 5), **options).fit(images)
+    assert model.trace_["alpha"].max() < 50.0
+    assert (model.ranks_[np.argsort(-model.usage_)[:3]] == 3).all()
+
+
+@pytest.mark.parametrize(
+    "kept", [[True], np.ones(3, bool), np.array([0, 1]), np.zeros(6, bool), None, np.ones((6, 1), bool)]
+)
+def test_atoms_to_keep_are_checked(fitted, kept):
+    _, images, model = fitted
+    wanted = model.transform(images)
+    with pytest.raises(InputError, match="kept must hold 6 flags"):
+        model.keep_atoms(kept)
+    np.testing.assert_array_equal(model.transform(images), wanted)
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"rank": None}, "rank must be a whole number of at least 1, not None"),
+        ({"alpha_prior": (0.0, 1.0)}, "alpha_prior must be two positive numbers"),
+        ({"alpha_prior": 3.0}, "alpha_prior must be two positive numbers"),
+    ],
+)
+def test_options_of_the_terms_are_checked(options, said):
+    with pytest.raises(InputError, match=said):
+        kruskal.CKFA(**OPTIONS, **options).fit(make_images(2)[1])
+
+
+def test_a_mask_of_one_image_is_none_of_all():
+    images = make_images(14)[1]  # as many as there are rows
+    one = np.random.default_rng(0).random(images.shape[1:3]) < 0.7
+    with pytest.raises(InputError, match=r"observed has shape \(14, 14\), expected \(14, 14, 14\) like X"):
+        kruskal.CFA(**OPTIONS).fit(images[..., 0], observed=one)
+    with pytest.raises(InputError, match=r"observed has shape \(14, 14\), expected \(14, 14, 14\) like X"):
+        kruskal.BPFA(n_atoms=4, sweeps=2).fit(images[..., 0], observed=one)

@@ -303,7 +303,7 @@ def test_bad_use(data, generative):
         generative.inpaint(np.full(X_test.shape, "a"), np.ones(X_test.shape, bool))
     with pytest.raises(InputError, match="seed must be a whole number"):
         generative.sample(seed="a")
-    with pytest.raises(InputError, match=r"y has shape \(1,\), expected one label for each item"):
+    with pytest.raises(InputError, match=r"y has shape \(1,\), expected one label for each image"):
         generative.score(X_test, [0])
     for wrong, words in (({"D": 1}, "D is no parameter of BayesianSVM"), ({"C": -1.0}, "C must be")):
         with pytest.raises(InputError, match=words):  # before hours of training

@@ -168,7 +168,7 @@ def test_masks_of_any_kind(of_bytes):
     values = X[:20] / np.float32(255)
     observed = np.random.default_rng(2).random(values.shape) < 0.6
     wanted = model.inpaint(values, observed)
-    assert (model.inpaint(X[:20], observed.astype(int)) == wanted).all()
+    assert model.inpaint(X[:20], observed.astype(int)) == pytest.approx(wanted, abs=1e-6)
     assert (model.inpaint(np.where(observed, values, np.nan)) == wanted).all()
     assert (model.inpaint(np.ma.masked_array(values, ~observed)) == wanted).all()
 
@@ -209,3 +209,73 @@ def test_numbers_of_numpy_are_the_same_settings(tmp_path):
     numpys = SHORT | {"n_atoms": np.array(SHORT["n_atoms"])}
     same = kruskal.DGDN(**numpys, seed=np.int64(3), checkpoint=tmp_path / "run").fit(X, y)  # not refused
     assert (one.coef_ == same.coef_).all()
+
+
+@pytest.mark.parametrize("turned", [lambda X: 1.0 - X, lambda X: (255 - np.rint(255 * X)).astype(np.uint8)])
+def test_black_on_white_is_made_as_well_as_white_on_black(turned):
+    """The paper's white is no part of any atom."""
+    X, y = bars(200)
+    options = {**FIT, "generative": 1.0, "least_steps": 400}
+    X = X / X.max()
+    plain = kruskal.KruskalDGDN(**options, rank=2).fit(X, y)
+    error = np.sqrt(np.mean((plain.reconstruct(X) - X) ** 2))
+    other = turned(X)
+    model = kruskal.KruskalDGDN(**options, rank=2).fit(other, y)
+    made = model.reconstruct(other)
+    assert np.sqrt(np.mean((made - (1.0 - X)) ** 2)) <= 1.3 * error
+    assert model.score(other, y) >= plain.score(X, y) - 0.05
+    assert model.sample(50).mean() == pytest.approx((1.0 - X).mean(), abs=0.1)
+
+
+def test_a_model_whose_top_weights_are_all_zero_is_refused(monkeypatch):
+    X, y = bars(40)
+    before = kruskal.DGDN(**SHORT).fit(X, y)
+    wanted = before.predict(X)
+    monkeypatch.setattr(
+        kruskal.DGDN, "_top_weights", lambda self, values: np.zeros((len(values), 4), np.float32)
+    )
+    with pytest.raises(InputError, match=r"the training ended with all top weights 0, .* another seed"):
+        before.fit(X, y)
+    monkeypatch.undo()
+    assert (before.predict(X) == wanted).all()
+
+
+def test_completed_images_keep_what_was_observed(of_bytes):
+    X, _, model = of_bytes
+    seen = np.random.default_rng(0).random(X.shape) < 0.7
+    filled = model.inpaint(X, seen)
+    assert (filled[seen] == X[seen] / 255).all() and not (filled == X / 255).all()
+    doubles = X / 255 + 1e-12
+    assert (model.inpaint(doubles, seen)[seen] == doubles[seen]).all()
+
+
+def test_a_mask_of_one_image_is_none_of_all(of_bytes):
+    X, _, model = of_bytes
+    one = np.random.default_rng(0).random((12, 12)) < 0.7
+    for n_images in (12, 13):
+        with pytest.raises(
+            InputError, match=rf"observed has shape \(12, 12\), expected \({n_images}, 12, 12\) "
+        ):
+            model.inpaint(X[:n_images], one)
+    colours = np.repeat(X[:12, :, :, None], 2, axis=3)
+    short = kruskal.DGDN(**SHORT, generative=0.1).fit(colours)
+    seen = np.random.default_rng(0).random(X[:12].shape) < 0.7
+    np.testing.assert_array_equal(short.inpaint(colours, seen), short.inpaint(colours, seen[..., None]))
+
+
+def test_scores_are_of_images_with_labels(of_bytes):
+    X, y, model = of_bytes
+    some = np.where(np.arange(len(y)) % 2, y, -1)
+    assert model.score(X, some) == model.score(X[1::2], y[1::2])
+    with_none = [None if label < 0 else int(label) for label in some]
+    weight = np.arange(len(y))
+    assert model.score(X, with_none, weight) == model.score(X[1::2], y[1::2], weight[1::2])
+    with pytest.raises(InputError, match="y has no labels"):
+        model.score(X, np.full(len(y), -1))
+    with pytest.raises(InputError, match="y holds strings, but the classes are numbers"):
+        model.score(X, y.astype(str))
+
+
+def test_the_method_of_the_machine_is_named_once():
+    with pytest.raises(InputError, match="svm is 'em', but svm_options has the method 'gibbs'"):
+        kruskal.DGDN(**SHORT, svm="em", svm_options={"method": "gibbs"}).fit(*bars(20))

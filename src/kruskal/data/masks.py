@@ -19,6 +19,7 @@ def observed_entries(
     mask_is: str = "observed",
     declared: np.ndarray | None = None,
     may_be_none: bool = False,
+    stacked: bool = False,
     name: str = "values",
     mask_name: str = "mask",
 ) -> np.ndarray:
@@ -30,13 +31,16 @@ def observed_entries(
         The data. NaN entries and the masked entries of a `numpy.ma` array are missing.
     mask : array_like of bool or numbers, optional
         Zero is False, anything else True. Its shape is that of `values`, or that of `values` without the last
-        axis, and then holds for all channels of a pixel.
+        axis or with one entry along it, and then holds for all channels of a pixel.
     mask_is : {"observed", "missing"}
         What True means in `mask`.
     declared : array of bool, optional
         What the file of the data said (`Loaded.observed`), True is observed.
     may_be_none : bool
         Whether it is fine that no entry at all is observed.
+    stacked : bool
+        Whether the first axis counts items, which only have channels if they have three axes or more: a mask
+        for one item, which may have the shape of a stack without its last axis, is not taken for one of all.
     name, mask_name : str
         How messages call `values` and `mask`.
 
@@ -59,9 +63,9 @@ def observed_entries(
     if isinstance(values, np.ma.MaskedArray):
         observed &= ~np.ma.getmaskarray(values)
     if declared is not None:
-        observed &= _fitting(declared, array.shape, "declared", name)
+        observed &= _fitting(declared, array.shape, False, "declared", name)
     if mask is not None:
-        given = _fitting(mask, array.shape, mask_name, name)
+        given = _fitting(mask, array.shape, stacked, mask_name, name)
         observed &= given if mask_is == "observed" else ~given
     if array.dtype.kind == "f":
         _refuse_infinities(array, observed, name)
@@ -71,18 +75,24 @@ def observed_entries(
     return observed
 
 
-def _fitting(mask: Any, shape: tuple[int, ...], name: str, array_name: str) -> np.ndarray:
+def mask_shapes(shape: tuple[int, ...], stacked: bool) -> list[tuple[int, ...]]:
+    """The shapes that a mask of values of this shape may have; the last may be that without channels."""
+    if len(shape) < (4 if stacked else 2):
+        return [shape]
+    return [shape, (*shape[:-1], 1), shape[:-1]]
+
+
+def _fitting(mask: Any, shape: tuple[int, ...], stacked: bool, name: str, array_name: str) -> np.ndarray:
     """Turn a mask into booleans that broadcast to `shape`."""
     numbers = real_array(mask, name)
     if numbers.dtype.kind == "f" and np.isnan(numbers).any():
         raise InputError(f"{name} holds NaN, expected booleans or numbers (zero is False)")
     flags = numbers != 0
-    if flags.shape == shape:
-        return flags
-    if flags.shape == shape[:-1]:
-        return flags[..., np.newaxis]
-    alternative = f" or {shape[:-1]}" if len(shape) > 1 else ""
-    raise InputError(f"{name} has shape {flags.shape}, expected {shape}{alternative} like {array_name}")
+    shapes = mask_shapes(shape, stacked)
+    if flags.shape not in shapes:
+        alternative = f" or {shapes[-1]}" if len(shapes) > 1 else ""
+        raise InputError(f"{name} has shape {flags.shape}, expected {shape}{alternative} like {array_name}")
+    return flags if flags.ndim == len(shape) else flags[..., np.newaxis]
 
 
 def _refuse_infinities(array: np.ndarray, observed: np.ndarray, name: str) -> None:

@@ -28,6 +28,8 @@ class Classifier(ScikitEstimator, ABC):
             input_tags=InputTags(),
         )
 
+    classes_: np.ndarray
+
     @abstractmethod
     def predict(self, X: Any) -> np.ndarray:
         """The class of every item."""
@@ -39,6 +41,10 @@ class Classifier(ScikitEstimator, ABC):
             raise InputError(
                 f"y has shape {labels.shape}, expected one label for each item, {predicted.shape}"
             )
+        words, wanted = labels.dtype.kind in "US", self.classes_.dtype.kind in "US"
+        if labels.dtype.kind != "O" != self.classes_.dtype.kind and words != wanted:
+            kinds = ("strings", "numbers") if words else ("numbers", "strings")
+            raise InputError(f"y holds {kinds[0]}, but the classes are {kinds[1]}: expected labels as in fit")
         if sample_weight is None:
             return float(np.mean(predicted == labels))
         weight = numbers(sample_weight)

@@ -26,6 +26,7 @@ from kruskal.estimators.scikit import Transformer, refuse_mask, refuse_masked, u
 from kruskal.gibbs.conv_local import dense_maps, sparse_maps
 from kruskal.models import CFA as GaussianModel
 from kruskal.models import CKFA as KruskalModel
+from kruskal.models.kruskal_prior import PROPER_ALPHA
 from kruskal.tensor import refuse_impossible_rank
 
 
@@ -210,6 +211,8 @@ class CKFA(CFA):
     Parameters
     ----------
     rank : number of Kruskal terms R that an atom over (x, y, channel) may have
+    alpha_prior : (a, b) of the prior a^(alpha - 1) Gamma(alpha)^-b of how fast the weights of further terms
+        shrink. With the paper's (1e6, 1e-6) alpha may grow without end, until every atom has a single term
 
     See `CFA` for the others.
     """
@@ -221,8 +224,10 @@ class CKFA(CFA):
         noise_std: float | None = None, usage: str = "shared",
         usage_prior: tuple[float, float] | None = None, start: str = "pca",
         seed: int = 0, threads: int | None = None, progress: Progress | None = None,
+        alpha_prior: tuple[float, float] = PROPER_ALPHA,
     ) -> None:  # fmt: skip
         self.rank = rank
+        self.alpha_prior = alpha_prior
         super().__init__(
             n_atoms, atom_size, pooling=pooling, nonnegative=nonnegative, sweeps=sweeps, burn_in=burn_in,
             noise_std=noise_std, usage=usage, usage_prior=usage_prior, start=start, seed=seed,
@@ -230,5 +235,8 @@ class CKFA(CFA):
         )  # fmt: skip
 
     def _model(self, options: ImageOptions, image_shape: tuple[int, int, int], **common: Any) -> Model:
+        assert options.rank is not None and options.alpha_prior is not None
         refuse_impossible_rank(options.rank, (*options.atom_size, image_shape[2]))
-        return KruskalModel(image_shape=image_shape, rank=options.rank, **common)
+        return KruskalModel(
+            image_shape=image_shape, rank=options.rank, alpha_prior=options.alpha_prior, **common
+        )

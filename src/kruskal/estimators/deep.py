@@ -37,6 +37,7 @@ from kruskal.estimators.deep_layers import (
 from kruskal.estimators.items import check_below_one, refuse_far_out
 from kruskal.estimators.scikit import Transformer, refuse_mask
 from kruskal.gibbs.conv_features import project
+from kruskal.models.kruskal_prior import PROPER_ALPHA
 from kruskal.random import Stream, generator
 
 
@@ -183,11 +184,14 @@ class DeepCFA(Transformer):
         return layer_options(
             n_atoms=self.n_atoms, atom_sizes=self.atom_sizes, pooling=self.pooling, rank=self._rank(),
             sweeps=self.sweeps, noise_precision=self.noise_precision, nonnegative=self.nonnegative,
-            usage=self.usage,
+            usage=self.usage, alpha_prior=self._alpha_prior(),
         )  # fmt: skip
 
     def _rank(self) -> Any:
         return 0
+
+    def _alpha_prior(self) -> Any:
+        return PROPER_ALPHA  # nothing is drawn with it
 
     def _reader(self, model: CFA) -> MapReader:
         return MapReader(model, self.features, check_map_sweeps(self.map_sweeps))
@@ -225,6 +229,7 @@ class DeepCKFA(DeepCFA):
     Parameters
     ----------
     rank : number of Kruskal terms R that an atom over (x, y, channel) may have, at least 1
+    alpha_prior : see `kruskal.CKFA`
 
     See `DeepCFA` for the others.
     """
@@ -235,6 +240,7 @@ class DeepCKFA(DeepCFA):
         features: str = "bottom-up", map_sweeps: tuple[int, int] = (10, 5), prune: float = 0.05,
         n_training: int | None = None, seed: int = 0, threads: int | None = None,
         progress: Progress | None = None, usage: Any = "shared",
+        alpha_prior: tuple[float, float] = PROPER_ALPHA,
     ) -> None:  # fmt: skip
         super().__init__(
             n_atoms, atom_sizes, pooling, sweeps=sweeps, noise_precision=noise_precision,
@@ -242,6 +248,10 @@ class DeepCKFA(DeepCFA):
             n_training=n_training, seed=seed, threads=threads, progress=progress, usage=usage,
         )  # fmt: skip
         self.rank = rank
+        self.alpha_prior = alpha_prior
+
+    def _alpha_prior(self) -> Any:
+        return self.alpha_prior
 
     def _rank(self) -> Any:
         ranks = self.rank if isinstance(self.rank, list | tuple | np.ndarray) else [self.rank]

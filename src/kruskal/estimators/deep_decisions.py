@@ -11,7 +11,7 @@ from kruskal.errors import InputError, check_seed, whole_number
 from kruskal.estimators.classifier import Classifier
 from kruskal.estimators.deep_fit import Fitted
 from kruskal.estimators.deep_seen import Seen, seen_by
-from kruskal.estimators.deep_settings import Images, support_vector_machine
+from kruskal.estimators.deep_settings import Images, labels_and_gaps, support_vector_machine
 from kruskal.estimators.svm import BayesianSVM
 from kruskal.models.temperature import fit_scale, probabilities
 
@@ -61,6 +61,19 @@ class Decisions(Classifier):
         f = self._decide(self._features(self._check(X).values))
         index = (f[:, 0] > 0).astype(int) if f.shape[1] == 1 else f.argmax(axis=1)
         return self.classes_[index]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of images whose class is predicted rightly, or of their weights.
+
+        Images without a label, as in `fit`, do not count.
+        """
+        labels, known = labels_and_gaps(y, len(X))
+        if known.all():
+            return super().score(X, y, sample_weight)
+        if not known.any():
+            raise InputError("y has no labels (-1 and None are none), expected some")
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return super().score(np.asarray(X)[known], labels[known].tolist(), weight)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities (N, Y), by one scale for all decisions.

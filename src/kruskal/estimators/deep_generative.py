@@ -35,6 +35,11 @@ from kruskal.gibbs.precision import LARGEST
 _PRIOR_IMAGES = 10_000
 _MANY_FEATURES = 2_000  # of more the covariance would take long; they are told from fewer images
 _PRIOR_NUMBERS = 2**22
+_SEEN_ALIVE = 100  # training images of which one has to have a top weight
+_DEAD = (
+    "the training ended with all top weights 0, so that all images look the same to the model, expected "
+    "another seed, a smaller learning_rate, or more atoms"
+)
 
 
 class DGDN(Pictures, Decisions):
@@ -89,7 +94,8 @@ class DGDN(Pictures, Decisions):
     coef_ : (Y, d);  intercept_ : (Y,), the decisions of the training
     svm_ : the fitted `kruskal.BayesianSVM`, unless ``svm`` is ``trained``
     temperature_ : t of `kruskal.models.temperature`, which makes decisions probabilities
-    trace_ : per epoch: hinge, residual, training_error, validation_error
+    trace_ : per epoch: hinge, residual, training_error, validation_error; those of ``mcem`` but the last are
+        of top weights that have seen the label
     n_dictionary_parameters_ : numbers that the atoms are made of;  seconds_ : of the training
     """
 
@@ -189,7 +195,8 @@ class DGDN(Pictures, Decisions):
         if given is not None:
             given = given.for_images(images)
             options |= given.sizes
-        images = images.centred(None if given is None else given.offset)
+        generative = options["method"] == "mcem" or float(options["generative"]) > 0.0
+        images = images.centred(images.offset_to_take(generative) if given is None else given.offset)
         other = check_validation(validation, images, classes, self.image_shape)
         if self.decide_on is not None:
             build_model(options, images.shape, len(classes))  # sizes that are impossible are told first
@@ -222,6 +229,9 @@ class DGDN(Pictures, Decisions):
         self.coef_, self.intercept_ = dense.weights.copy(), dense.bias.copy()
         for name in ("svm_", "temperature_"):
             self.__dict__.pop(name, None)
+        some = np.linspace(0, len(images.values) - 1, min(_SEEN_ALIVE, len(images.values))).astype(int)
+        if not self._top_weights(images.values[some]).any():
+            raise InputError(_DEAD)
         if self._is_generative():  # a model that only classifies has no use for it
             self._beliefs = self._believe(images.values)
         if len(self.classes_):

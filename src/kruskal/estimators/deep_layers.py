@@ -13,9 +13,10 @@ from kruskal.engines.threads import Threads
 from kruskal.errors import InputError, flag, one_of, positive_number, shown, whole_number
 from kruskal.estimators.convolutional import CFA, CKFA
 from kruskal.estimators.image_batches import image_batch, pair_of_sizes
-from kruskal.estimators.image_options import USAGES
+from kruskal.estimators.image_options import USAGES, check_alpha_prior
 from kruskal.gibbs.conv_features import bottom_up, pool_maps, unit_atoms
 from kruskal.gibbs.local import MOST_ATOMS
+from kruskal.gibbs.shrinkage import AlphaPrior
 from kruskal.random import Stream, generator
 from kruskal.tensor import refuse_impossible_rank
 
@@ -35,11 +36,12 @@ class LayerOptions(NamedTuple):
     noise_precision: float
     nonnegative: bool
     usage: str
+    alpha_prior: AlphaPrior
 
 
 def layer_options(
     *, n_atoms: Any, atom_sizes: Any, pooling: Any, rank: Any, sweeps: Any, noise_precision: Any,
-    nonnegative: Any, usage: Any,
+    nonnegative: Any, usage: Any, alpha_prior: Any,
 ) -> list[LayerOptions]:  # fmt: skip
     """The options of every layer; a single value stands for all layers."""
     counts = [whole_number("n_atoms", count, 1, MOST_ATOMS) for count in _several("n_atoms", n_atoms, None)]
@@ -62,6 +64,7 @@ def layer_options(
             positive_number("noise_precision", precisions[i]),
             flag("nonnegative", signs[i]),
             one_of("usage", usages[i], USAGES),
+            check_alpha_prior(alpha_prior),
         )
         for i in range(depth)
     ]
@@ -119,7 +122,8 @@ def one_layer(layer: LayerOptions, seed: int, threads: int | None, progress: Pro
         "progress": progress,
     }  # fmt: skip
     if layer.rank:
-        return CKFA(layer.n_atoms, layer.atom_size, rank=layer.rank, **options)
+        options |= {"rank": layer.rank, "alpha_prior": layer.alpha_prior}
+        return CKFA(layer.n_atoms, layer.atom_size, **options)
     return CFA(layer.n_atoms, layer.atom_size, **options)
 
 

@@ -29,7 +29,10 @@ class Pictures(ScikitEstimator):
     _beliefs: Beliefs
 
     def reconstruct(self, X: Any) -> np.ndarray:
-        """What the pass downwards makes of the pass upwards, in the form of X, pictures in [0, 1]."""
+        """What the pass downwards makes of the pass upwards, in the form of X.
+
+        Whole numbers come back divided by the largest of their type, so that pictures are about in [0, 1].
+        """
         self._need_generative("reconstruct")
         images, fitted = self._check(X), self._fitted
         network, dense = fitted.model.network, fitted.dense
@@ -44,11 +47,12 @@ class Pictures(ScikitEstimator):
         """X with the entries where ``observed`` is False, or that are NaN, filled in.
 
         See `kruskal.deep.completion` for how. ``observed`` has the shape of X, or holds for all channels.
+        Whole numbers come back divided by the largest of their type, as the model sees them.
 
         Top weights are improved in ``rounds`` rounds of ``steps`` steps, the cells are chosen anew in each.
         """
         self._need_generative("inpaint")
-        mask = observed_entries(X, observed, may_be_none=True, name="X", mask_name="observed")
+        mask = observed_entries(X, observed, may_be_none=True, stacked=True, name="X", mask_name="observed")
         values = real_array(X, "X")
         if np.asarray(X).dtype == bool:
             values = values.astype(np.float32)  # as elsewhere, not whole numbers up to 255
@@ -62,7 +66,8 @@ class Pictures(ScikitEstimator):
                 fitted.model.network, fitted.dense, part, mask[items], self._beliefs, rounds, steps
             )
 
-        return images.like(visit_images(visit, images.values, self.threads))
+        filled = images.like(visit_images(visit, images.values, self.threads))
+        return np.where(mask.reshape(filled.shape), values / (images.divisor or 1), filled)
 
     def sample(self, n_samples: int = 1, prior: str = "joint", seed: int | None = None) -> np.ndarray:
         """New images: top weights as those of the training images, every cell of a block equally likely.

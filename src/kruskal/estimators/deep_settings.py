@@ -40,6 +40,7 @@ RATES = {"gaussian": 5e-3, "kruskal": 1e-2}
 NO_LABEL = -1
 LARGEST_VALUE = 1e15
 """Of images; their squares are summed in float32."""
+_MEDIAN_IMAGES = 1_000
 _LIKE_A_PICTURE = (0.1, 2.0)
 """The largest of floats after which whole numbers, divided by the largest of their type, are taken."""
 SMALLEST_SHARE = 1e-3
@@ -54,7 +55,7 @@ class Images(NamedTuple):
     values : (N, M_x, M_y C) float32;  shape : (M_x, M_y, C);  flat, grey : of what was given
     divisor : what whole numbers and flags were divided by, the largest of their type; 0 for floats
     largest : of the floats
-    offset : what was subtracted from the values, other than 0 only where they lie far from zero
+    offset : what was subtracted from the values
     """
 
     values: np.ndarray
@@ -65,13 +66,21 @@ class Images(NamedTuple):
     largest: float = 1.0
     offset: float = 0.0
 
-    def centred(self, offset: float | None = None) -> "Images":
-        """These images less an offset, by default that of `kruskal.data.Scaling`.
+    def offset_to_take(self, generative: bool) -> float:
+        """What a model is to subtract from images like these.
 
-        Their mean would take up the atoms, and swing with every step of the training.
+        That of `kruskal.data.Scaling` where they lie far from zero: their mean would take up the atoms, and
+        swing with every step of the training. Where images are made of atoms, too, the median, which is what
+        is there without any: white on pictures of black strokes, 0 on those of white ones.
         """
-        if offset is None:
-            offset = Scaling.fit(self.values, np.broadcast_to(True, self.values.shape)).offset
+        offset = Scaling.fit(self.values, np.broadcast_to(True, self.values.shape)).offset
+        if offset == 0.0 and generative:
+            some = np.linspace(0, len(self.values) - 1, min(_MEDIAN_IMAGES, len(self.values))).astype(int)
+            offset = float(np.median(self.values[some]))
+        return offset
+
+    def centred(self, offset: float) -> "Images":
+        """These images less an offset."""
         if offset == 0.0:
             return self
         return self._replace(values=self.values - np.float32(offset), offset=offset)
@@ -170,15 +179,7 @@ def check_partial_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
     """
     if y is None:
         return np.zeros(0), np.full(n_items, NO_LABEL)
-    labels = label_array(y)
-    if labels.ndim != 1 or len(labels) != n_items:
-        raise InputError(f"y has shape {labels.shape}, expected one label for each image, shape ({n_items},)")
-    if labels.dtype.kind == "O":
-        known = np.array([label is not None and not _is_minus_one(label) for label in labels], dtype=bool)
-        if len({isinstance(label, str) for label in labels[known]}) > 1:
-            raise InputError("y mixes strings with other labels, expected all numbers or all strings")
-    else:
-        known = labels != NO_LABEL if labels.dtype.kind in "if" else np.ones(n_items, bool)
+    labels, known = labels_and_gaps(y, n_items)
     index = np.full(n_items, NO_LABEL)
     if not known.any():
         return np.zeros(0), index
@@ -190,6 +191,19 @@ def check_partial_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
         )
     classes, index[known] = check_labels(found, int(known.sum()))
     return classes, index
+
+
+def labels_and_gaps(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels (N,) as an array, and which of them are there (N,)."""
+    labels = label_array(y)
+    if labels.ndim != 1 or len(labels) != n_items:
+        raise InputError(f"y has shape {labels.shape}, expected one label for each image, shape ({n_items},)")
+    if labels.dtype.kind != "O":
+        return labels, labels != NO_LABEL if labels.dtype.kind in "if" else np.ones(n_items, bool)
+    known = np.array([label is not None and not _is_minus_one(label) for label in labels], dtype=bool)
+    if len({isinstance(label, str) for label in labels[known]}) > 1:
+        raise InputError("y mixes strings with other labels, expected all numbers or all strings")
+    return labels, known
 
 
 def check_validation(
@@ -305,7 +319,13 @@ def check_options(options: dict[str, Any]) -> None:
 def support_vector_machine(options: dict[str, Any]) -> BayesianSVM:
     """The one that is fitted after the training, with the user's ``svm_options``."""
     own = {"method": options["svm"], "seed": options["seed"], "threads": options["threads"]}
-    return BayesianSVM().set_params(**(own | (options["svm_options"] or {})))
+    given = options["svm_options"] or {}
+    if given.get("method", options["svm"]) != options["svm"]:
+        raise InputError(
+            f"svm is {options['svm']!r}, but svm_options has the method {shown(given['method'])}: "
+            "expected it to be named once, by svm"
+        )
+    return BayesianSVM().set_params(**(own | given))
 
 
 def _network(options: dict[str, Any], shape: tuple[int, int, int], n_classes: int) -> Network:

@@ -43,7 +43,7 @@ def image_batch(X: Any, observed: Any) -> tuple[np.ndarray, np.ndarray, tuple[in
     images = real_array(X, "X")
     if images.ndim not in (3, 4):
         raise InputError(f"X has shape {images.shape}, expected (N, M_x, M_y) or (N, M_x, M_y, C)")
-    seen = observed_entries(X, observed, name="X", mask_name="observed")
+    seen = observed_entries(X, observed, stacked=True, name="X", mask_name="observed")
     shape = (*images.shape, 1) if images.ndim == 3 else images.shape
     return images.reshape(shape), seen.reshape(shape), images.shape
 

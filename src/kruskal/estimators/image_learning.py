@@ -130,6 +130,12 @@ class ImageLearner(ScikitEstimator, ABC):
     def keep_atoms(self, kept: np.ndarray) -> None:
         """Forget all atoms but those ``kept`` ((K,) bool), as if there had been no others."""
         self.refuse_unfitted()
+        kept = np.asarray(kept)
+        if kept.dtype != bool or kept.shape != (self.model_.n_atoms,) or not kept.any():
+            raise InputError(
+                f"kept must hold {self.model_.n_atoms} flags, one for each atom, some of them True, "
+                f"not {shown(kept)}"
+            )
         self.n_atoms = int(kept.sum())
         self.model_ = replace(self.model_, n_atoms=self.n_atoms)
         per_atom = ("dictionary", "weights", "factors", "log_delta", "log_odds")

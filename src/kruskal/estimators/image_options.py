@@ -16,17 +16,19 @@ from kruskal.errors import (
 )
 from kruskal.estimators.image_batches import pair_of_sizes
 from kruskal.gibbs.local import MOST_ATOMS
+from kruskal.gibbs.shrinkage import AlphaPrior
 from kruskal.gibbs.start import check_start
 
 USAGES = ("shared", "by_image")
 
 
 class ImageOptions(NamedTuple):
-    """What is asked of a model of images; see `kruskal.CKFA`. ``rank`` is 0 for free atoms."""
+    """What is asked of a model of images; see `kruskal.CKFA`. Free atoms have no ``rank`` and alpha prior."""
 
     n_atoms: int
     atom_size: tuple[int, int]
-    rank: int
+    rank: int | None
+    alpha_prior: AlphaPrior | None
     pooling: tuple[int, int]
     nonnegative: bool
     sweeps: int
@@ -40,12 +42,18 @@ class ImageOptions(NamedTuple):
     progress: Progress
 
 
+def check_alpha_prior(pair: Any) -> AlphaPrior:
+    """(a, b) of the prior of alpha, or an InputError."""
+    return AlphaPrior(*positive_pair("alpha_prior", pair))
+
+
 def image_options(
     *, n_atoms: Any, atom_size: Any, pooling: Any, nonnegative: Any, sweeps: Any, burn_in: Any,
     noise_std: Any, usage: Any, usage_prior: Any, start: Any, seed: Any, threads: Any, progress: Any,
-    rank: Any = None,
+    **of_terms: Any,
 ) -> ImageOptions:  # fmt: skip
-    """The parameters of an estimator, or an InputError that names one; without a rank atoms are free."""
+    """The parameters of an estimator, or an InputError that names one; of Kruskal atoms also ``rank`` and
+    ``alpha_prior``."""
     n_atoms = whole_number("n_atoms", n_atoms, 1, MOST_ATOMS)
     n_sweeps = whole_number("sweeps", sweeps, 1)
     n_burn_in = n_sweeps // 2 if burn_in is None else whole_number("burn_in", burn_in, 0)
@@ -54,7 +62,8 @@ def image_options(
     return ImageOptions(
         n_atoms=n_atoms,
         atom_size=pair_of_sizes("atom_size", atom_size),
-        rank=0 if rank is None else whole_number("rank", rank, 1),
+        rank=whole_number("rank", of_terms["rank"], 1) if of_terms else None,
+        alpha_prior=check_alpha_prior(of_terms["alpha_prior"]) if of_terms else None,
         pooling=(1, 1) if pooling is None else pair_of_sizes("pooling", pooling),
         nonnegative=flag("nonnegative", nonnegative),
         sweeps=n_sweeps,

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.data import Scaling, observed_entries, real_array
+from kruskal.data import Scaling, mask_shapes, observed_entries, real_array
 from kruskal.errors import InputError, number_or_nan, shown
 from kruskal.estimators.scikit import numbers
 from kruskal.patches import Items
@@ -22,7 +22,7 @@ def read_items(stack: Any, observed: Any, part: slice, may_be_none: bool) -> tup
     mask = None if observed is None else observed[part]
     where = "" if len(values) == len(stack) else f"[{part.start}:{part.stop}]"
     return values, observed_entries(
-        masked, mask, may_be_none=may_be_none, name=f"X{where}", mask_name=f"observed{where}"
+        masked, mask, may_be_none=may_be_none, stacked=True, name=f"X{where}", mask_name=f"observed{where}"
     )
 
 
@@ -30,10 +30,10 @@ def _mask_of(observed: Any, shape: tuple[int, ...]) -> Any:
     """A mask that can be sliced as items of this shape are; it need not be in memory."""
     if not hasattr(observed, "shape"):
         observed = real_array(observed, "observed")
-    if tuple(observed.shape) not in (shape, shape[:-1]):
-        raise InputError(
-            f"observed has shape {tuple(observed.shape)}, expected {shape} or {shape[:-1]} like X"
-        )
+    shapes = mask_shapes(shape, stacked=True)
+    if tuple(observed.shape) not in shapes:
+        alternative = f" or {shapes[-1]}" if len(shapes) > 1 else ""
+        raise InputError(f"observed has shape {tuple(observed.shape)}, expected {shape}{alternative} like X")
     return observed
 
 

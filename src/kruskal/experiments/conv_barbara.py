@@ -12,6 +12,7 @@ from kruskal.experiments.experiment import Experiment, Results
 from kruskal.experiments.gallery import Tile, atom_mosaic, draw_gallery, grey, keep_arrays, read_arrays
 from kruskal.experiments.notes import run_notes
 from kruskal.experiments.tables import Score, Table, over_seeds, score_of
+from kruskal.models.kruskal_prior import PAPER_ALPHA
 
 SIDE, ATOMS, KEEP, SWEEPS = 8, 64, 0.5, 150
 MODELS = {"cfa": 0, "ckfa-rank1": 1, "ckfa-rank2": 2, "ckfa-rank4": 4}
@@ -48,7 +49,7 @@ class ConvBarbara:
             "seed": options["seed"], "threads": context.threads, "progress": context.progress,
         }  # fmt: skip
         rank = options["rank"]
-        model = CKFA(rank=rank, **common) if rank else CFA(**common)
+        model = CKFA(rank=rank, alpha_prior=PAPER_ALPHA, **common) if rank else CFA(**common)
         mean = model.fit_reconstruct(damaged.values[None], damaged.observed[None]).mean[0]
         order = np.argsort(-model.usage_, kind="stable")
         keep_arrays(

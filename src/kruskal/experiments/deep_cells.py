@@ -8,6 +8,7 @@ import numpy as np
 
 from kruskal.experiments.cells import Context
 from kruskal.experiments.made_by import made_by
+from kruskal.models.kruskal_prior import PAPER_ALPHA
 
 
 def deep_model(context: Context, name: str, rank: int, fit: dict[str, Any], images: np.ndarray) -> Any:
@@ -19,7 +20,7 @@ def deep_model(context: Context, name: str, rank: int, fit: dict[str, Any], imag
     from kruskal.estimators.deep import DeepCFA, DeepCKFA
 
     path = context.folder / f"{name}-{_digest(images)}-{made_by()}.npz"
-    model: DeepCFA = DeepCKFA(**fit, rank=rank) if rank else DeepCFA(**fit)
+    model: DeepCFA = DeepCKFA(**fit, rank=rank, alpha_prior=PAPER_ALPHA) if rank else DeepCFA(**fit)
     if path.exists():
         try:
             kept = type(model).load(path)

@@ -12,6 +12,8 @@ from kruskal.random import Stream, generator
 State = TypeVar("State", bound=Any)
 ALPHA_MODES = ("sample", "map", "fixed")
 PAPER_ALPHA = AlphaPrior(1e6, 1e-6)
+PROPER_ALPHA = AlphaPrior(3.0, 1.0)
+"""With its mode at 3.5. The paper's has no end: where terms are few, alpha grows until every atom has one."""
 
 
 def check_alpha_mode(mode: str) -> None:

@@ -21,7 +21,7 @@ from kruskal.gibbs.terms import (
     scale_terms,
 )
 from kruskal.models.base import VAGUE, SweepReport
-from kruskal.models.kruskal_prior import check_alpha_mode, draw_shrinkage
+from kruskal.models.kruskal_prior import PROPER_ALPHA, check_alpha_mode, draw_shrinkage
 from kruskal.models.term_rows import (
     Layout,
     StackedEngine,
@@ -34,7 +34,6 @@ from kruskal.patches import Items, Slab
 from kruskal.random import Stream, generator
 from kruskal.tensor import RANK_TOLERANCE
 
-ALPHA_PRIOR = AlphaPrior(3.0, 1.0)
 _CLEAN = 1e3
 
 
@@ -60,7 +59,7 @@ class MGPCPModel:
     rank: int
     alpha_mode: str = "sample"
     alpha_start: float = 3.0
-    alpha_prior: AlphaPrior = ALPHA_PRIOR
+    alpha_prior: AlphaPrior = PROPER_ALPHA
     factor_prior: GammaPrior = VAGUE
     noise_prior: GammaPrior = VAGUE
     delay: int = 5
