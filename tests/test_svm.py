@@ -177,7 +177,39 @@ def test_temperature():
     chosen = np.argmax(0.7 * f + random.gumbel(size=f.shape), axis=1)
     assert fit_scale(f, chosen) == pytest.approx(0.7, rel=0.05)
     assert np.isfinite(probabilities(1e6 * f, 100.0)).all()
-    assert fit_scale(np.array([[-1.0], [1.0]]), np.array([0, 1])) < 100.0
+    assert fit_scale(1e-7 * f, chosen) == pytest.approx(1e7 * fit_scale(f, chosen), rel=1e-3)
+    assert fit_scale(np.zeros((5, 3)), np.zeros(5, int)) == 1.0
+
+
+@pytest.mark.parametrize("n_items, n_classes", [(100, 2), (200, 10), (300, 100)])
+def test_temperature_of_few_items_with_many_classes(n_items, n_classes):
+    """Labels are drawn with t = 1, and few of them are not those of the largest decision."""
+    found = []
+    for seed in range(15):
+        random = np.random.default_rng(seed)
+        f = random.normal(size=(n_items, n_classes))
+        f[np.arange(n_items), random.integers(n_classes, size=n_items)] += 4.0 + np.log(n_classes)
+        labels = np.argmax(f + random.gumbel(size=f.shape), axis=1)
+        found.append(fit_scale(f[:, 1:] - f[:, :1] if n_classes == 2 else f, labels))
+    assert np.exp(np.mean(np.log(found))) == pytest.approx(1.0, abs=0.06)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 100])
+@pytest.mark.parametrize("n_items, n_right", [(1, 1), (2, 2), (5, 4), (20, 20), (300, 300)])
+def test_temperature_of_decisions_that_are_equally_clear(n_items, n_right, n_classes):
+    """Jeffreys' prior is worth one item, half of it right, whatever the number of classes."""
+    f = np.zeros((n_items, n_classes))
+    f[:, 1] = 3.0
+    labels = (np.arange(n_items) < n_right).astype(int)
+    f = f[:, 1:] if n_classes == 2 else f
+    sure = probabilities(f, fit_scale(f, labels))[:, 1]
+    np.testing.assert_allclose(sure, (n_right + 0.5) / (n_items + 1.0), rtol=1e-4)
+
+
+def test_temperature_of_decisions_of_very_different_sizes():
+    """The density of t has two modes; the lower one, where only large decisions are sure, is near 0.05."""
+    f = np.repeat([100.0, 0.05], 50)[:, None]
+    assert fit_scale(f, np.ones(100, int)) == pytest.approx(92.3, rel=0.01)
 
 
 def test_without_calibration_there_are_no_probabilities():
