@@ -64,6 +64,38 @@ def test_different_sizes_and_depths(tmp_path):
     np.testing.assert_allclose(found.X[1], 1.0)
 
 
+def test_whole_numbers_are_divided_by_the_largest_of_their_type(tmp_path):
+    for dtype in (np.uint8, np.int8, np.int16, np.uint16, np.int64):
+        largest = np.iinfo(dtype).max
+        X = np.array([[[0, largest], [largest // 2, -largest if dtype == np.int16 else 1]]], dtype=dtype)
+        np.savez(tmp_path / "a.npz", X=np.concatenate([X, X]), y=[0, 1])
+        found = labelled_pictures(tmp_path / "a.npz")
+        np.testing.assert_allclose(found.X[1, ..., 0], X[0] / largest, rtol=1e-5)
+        assert found.given.types == (np.dtype(dtype).name,)
+    assert found.given.sizes == {(2, 2)} and found.given.channels == {1}
+    assert labelled_pictures(folder(tmp_path / "black", {"a/1.png": GREY, "b/1.png": 0 * GREY})).X.max() > 0
+
+
+def test_floats_beside_whole_numbers(tmp_path):
+    folder(tmp_path, {"a/1.png": GREY, "b/1.tif": (GREY / 47).astype(np.float32)})
+    found = labelled_pictures(tmp_path)
+    assert found.X[1].max() == 1.0 and found.given.types == ("floats", "uint8")
+    folder(tmp_path, {"b/2.tif": GREY.astype(np.float32)})
+    (tmp_path / "plain").mkdir()
+    for name in ("a/1.png", "b/2.tif"):
+        (tmp_path / "plain" / name[2:]).write_bytes((tmp_path / name).read_bytes())
+    message = (
+        "has pictures of floats up to 47 beside others of uint8, which are divided by .*, expected floats"
+    )
+    with pytest.raises(InputError, match=message):
+        labelled_pictures(tmp_path, skip=("plain",))
+    with pytest.raises(InputError, match=message):
+        named_pictures(tmp_path / "plain", size=(6, 8), colour="grey")
+    folder(tmp_path, {"b/2.tif": np.where(GREY == 5, np.nan, 1).astype(np.float32)})
+    with pytest.raises(InputError, match=r"b/2\.tif' has entries that are NaN or infinite"):
+        labelled_pictures(tmp_path, skip=("plain",))
+
+
 def test_broken_and_missing_pictures(tmp_path):
     folder(tmp_path, {"a/1.png": GREY, "b/1.png": GREY})
     whole = (tmp_path / "b" / "1.png").read_bytes()
@@ -110,6 +142,18 @@ BAD_NPZ = {
     "y is float64, expected classes": {"X": GREY[None], "y": [0.5]},
     "NaN or infinite": {"X": np.full((2, 3, 3), np.nan), "y": [0, 1]},
     "not an npz file of plain arrays": {"X": np.array([{}]), "y": [0]},
+    r"X holds values as large as 1e\+39, expected numbers below": {
+        "X": np.full((2, 3, 3), 1e39),
+        "y": [0, 1],
+    },
+    "y is -1 for 2 of 3 pictures, which means no label elsewhere": {
+        "X": np.stack(3 * [GREY]),
+        "y": [-1, 0, -1],
+    },
+    r"numbers up to 47 of type int64, by whose.*smaller type such as uint8": {
+        "X": np.stack(2 * [GREY]).astype(np.int64),
+        "y": [0, 1],
+    },
 }
 
 
@@ -209,6 +253,19 @@ def test_pictures_to_predict_that_are_not_there(tmp_path):
     (tmp_path / "a").mkdir()
     with pytest.raises(InputError, match=r"folder '.*/a' holds no pictures"):
         named_pictures(tmp_path, size=(4, 4), colour=None)
+
+
+def test_how_pictures_to_predict_were_given(tmp_path):
+    folder(tmp_path, {"1.png": GREY, "2.png": COLOUR[:4]})
+    found = named_pictures(tmp_path, size=(3, 4), colour="grey")
+    assert found.X.shape == (2, 3, 4, 1) and found.names == ["1.png", "2.png"] and found.labels is None
+    assert found.given.largest == {"uint8": 255.0}
+    assert found.given.sizes == {(6, 8), (4, 8)} and found.given.channels == {1, 3}
+    X = np.stack([COLOUR, COLOUR]) / 255
+    for classes, labels in (({}, None), ({"y": [0, 1]}, ["0", "1"])):
+        np.savez(tmp_path / "a.npz", X=X, **classes)
+        found = named_pictures(tmp_path / "a.npz", size=(3, 4), colour="grey")
+        assert found.given == ({"floats": 1.0}, {(6, 8)}, {3}) and found.labels == labels
 
 
 def test_an_npz_file_that_was_cut_short(tmp_path):

@@ -11,14 +11,16 @@ from kruskal.data.files import PathLike
 from kruskal.data.idx import find_idx
 from kruskal.data.labelled import (
     SUFFIXES,
+    Given,
     fitted,
     labelled_pictures,
+    read_npz,
     read_picture,
-    unit_range,
+    stacked_pictures,
     with_channels,
 )
 from kruskal.data.resize import resize
-from kruskal.errors import DAMAGE, InputError
+from kruskal.errors import InputError
 
 
 class NamedPictures(NamedTuple):
@@ -29,11 +31,13 @@ class NamedPictures(NamedTuple):
     X : (N, rows, columns, channels) float32
     names : (N,) paths within the folder, or numbers from 0
     labels : (N,) names of their classes, or None
+    given : types, sizes and channels as they were
     """
 
     X: np.ndarray
     names: list[str]
     labels: list[str] | None
+    given: Given
 
 
 def named_pictures(
@@ -49,33 +53,20 @@ def named_pictures(
         files = sorted(child for child in source.iterdir() if child.suffix.lower() in SUFFIXES)
         if files:
             shown = "grey" if colour is None else colour
-            read = [resize(with_channels(unit_range(read_picture(file)), shown), size) for file in files]
-            return NamedPictures(np.stack(read), [file.name for file in files], None)
+            found, given = [], Given.nothing()
+            for file in files:
+                values = read_picture(file)
+                found.append(resize(with_channels(given.scaled(values, values.shape), shown), size))
+            given.refuse_mixed(path)
+            return NamedPictures(np.stack(found), [file.name for file in files], None, given)
         subfolders = [child for child in source.iterdir() if child.is_dir() and child.name[0] != "."]
         if not subfolders and find_idx(source, part) is None:
             raise InputError(f"folder '{path}' holds no pictures, expected files {', '.join(SUFFIXES)}")
     if source.is_file() and source.suffix.lower() == ".npz":
-        X = _array(source)
-        if X is not None:
-            return NamedPictures(fitted(X, size, colour), [str(n) for n in range(len(X))], None)
-    found = labelled_pictures(source, size=size, colour=colour, part=part)
-    names = [str(file.relative_to(source)) for file in found.paths] or [str(n) for n in range(len(found.X))]
-    return NamedPictures(found.X, names, [found.classes[c] for c in found.y])
-
-
-def _array(path: Path) -> np.ndarray | None:
-    """``X`` of an npz file without ``y``, (N, rows, columns, channels); None if there is a ``y``."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            if "y" in file or "X" not in file:
-                return None
-            X = file["X"]
-    except DAMAGE as error:
-        raise InputError(f"cannot read '{path}': it is not an npz file of plain arrays") from error
-    if X.dtype.kind not in "uif" or X.ndim not in (3, 4) or X.size == 0:
-        raise InputError(
-            f"'{path}': X is {X.dtype} of shape {X.shape}, expected numbers (N, rows, columns) or "
-            "(N, rows, columns, channels)"
-        )
-    values = unit_range(X)
-    return values[..., None] if values.ndim == 3 else values
+        alone = read_npz(source, ("X",)) if not read_npz(source, ("y",)) else {}
+        if alone:
+            X, given = stacked_pictures(source, **alone)
+            return NamedPictures(fitted(X, size, colour), [str(n) for n in range(len(X))], None, given)
+    known = labelled_pictures(source, size=size, colour=colour, part=part)
+    names = [str(file.relative_to(source)) for file in known.paths] or [str(n) for n in range(len(known.X))]
+    return NamedPictures(known.X, names, [known.classes[c] for c in known.y], known.given)
