@@ -18,7 +18,10 @@ from kruskal.cli.classify_options import (
     Usage,
     accuracy,
     chosen_layers,
+    chosen_part,
     described,
+    kruskal_rank,
+    made_alike,
     numbers,
     picture_size,
     shapes,
@@ -92,8 +95,9 @@ def train(
         str, typer.Option(metavar="3x3,..", help="Blocks between the layers.", rich_help_panel=MODEL)
     ] = "3x3",
     rank: Annotated[
-        int, typer.Option(metavar="R", help="Terms of a Kruskal atom.", rich_help_panel=MODEL)
-    ] = 1,
+        int | None,
+        typer.Option(metavar="R", show_default="1", help="Terms of a Kruskal atom.", rich_help_panel=MODEL),
+    ] = None,
     usage: Annotated[
         Usage,
         typer.Option(help="All pictures use the atoms alike, or each in its own way.", rich_help_panel=MODEL),
@@ -130,10 +134,8 @@ def train(
         "atom_sizes": shapes(atom_size, "--atom-size"),
         "pooling": shapes(pooling, "--pooling") if pooling.strip() else (),
         "sweeps": sweeps, "usage": usage.value, "features": features.value, "n_training": learn_from,
-        "seed": seed, "threads": threads,
+        "seed": seed, "threads": threads, **kruskal_rank(rank, model),
     }  # fmt: skip
-    if model is Model.ckfa:
-        layers["rank"] = rank
     chosen = chosen_layers(feature_layers, len(layers["n_atoms"]))
 
     from kruskal.cli.checks import check_output
@@ -172,7 +174,10 @@ def predict(
             "--output", "-o", metavar="LABELS.csv", show_default=False, help="Where the classes go."
         ),
     ],
-    part: Annotated[Part, typer.Option(help="Which of MNIST's files.", rich_help_panel=INPUT)] = Part.test,
+    part: Annotated[
+        Part | None,
+        typer.Option(show_default="test", help="Which of MNIST's files.", rich_help_panel=INPUT),
+    ] = None,
     threads: options.Threads = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -181,6 +186,7 @@ def predict(
     from kruskal.cli.checks import check_output
 
     check_output(output, ".csv", [model, pictures])
+    chosen = chosen_part(part, pictures)
 
     from kruskal.data.atomic import atomic_path
     from kruskal.data.unlabelled import named_pictures
@@ -189,8 +195,13 @@ def predict(
     classifier = PictureClassifier.load(model, threads)
     rows, columns, channels = classifier.image_shape
     colour = {1: "grey", 3: "colour"}.get(channels)
-    found = named_pictures(pictures, size=(rows, columns), colour=colour, part=part.value)
-    decided = classifier.decide(found.X)
+    with named_by_options(pictures):
+        found = named_pictures(pictures, size=(rows, columns), colour=colour, part=chosen)
+        notes = [
+            *made_alike(found.given, classifier.image_shape),
+            *classifier.doubts(found.X, found.given.types),
+        ]
+        decided = classifier.decide(found.X)
     best = decided.argmax(axis=1)
     predicted = classifier.classes_[best].tolist()
     with atomic_path(output) as temporary, open(temporary, "w", newline="") as file:
@@ -200,8 +211,9 @@ def predict(
             writer.writerow([name, predicted[n], f"{decided[n, best[n]]:.6g}"])
     told: dict[str, Any] = {"pictures": len(predicted), "written": [str(output)]}
     if found.labels is not None:
-        told |= accuracy(predicted, found.labels, classifier.classes_.tolist())
-    tell(told, json, quiet)
+        share, more = accuracy(predicted, found.labels, classifier.classes_.tolist())
+        told, notes = told | share, notes + more
+    tell(told | ({"note": "; ".join(notes)} if notes else {}), json, quiet)
 
 
 def _train(
@@ -226,7 +238,8 @@ def _train(
         svm = BayesianSVM(C=cost, calibration_folds=0, threads=threads)
         names = np.array(labelled.classes)[labelled.y[used]]
         try:
-            return PictureClassifier(deep, svm, layers=chosen, contrast=contrast).fit(labelled.X[used], names)
+            classifier = PictureClassifier(deep, svm, layers=chosen, contrast=contrast)
+            return classifier.fit(labelled.X[used], names, labelled.given.types)
         except KeyboardInterrupt as error:
             raise interrupted(error) from None
 

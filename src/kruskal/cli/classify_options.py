@@ -15,6 +15,7 @@ from kruskal.errors import InputError
 
 if TYPE_CHECKING:
     from kruskal.data import LabelledPictures
+    from kruskal.data.labelled import Given
     from kruskal.estimators.picture_classifier import PictureClassifier
 
 
@@ -85,7 +86,32 @@ def chosen_layers(text: str | None, depth: int) -> list[int]:
     chosen = list(range(1, depth + 1)) if text is None else numbers(text, "--feature-layers")
     if max(chosen) > depth:
         raise InputError(f"--feature-layers must be from 1 to {depth}, not {text!r}.")
+    if len(set(chosen)) < len(chosen):
+        raise InputError(f"--feature-layers must name every layer once, not {text!r}.")
     return chosen
+
+
+def kruskal_rank(rank: int | None, model: Model) -> dict[str, int]:
+    """The option rank of the layers, 1 unless the user says so; free atoms have none."""
+    if model is Model.ckfa:
+        return {"rank": 1 if rank is None else rank}
+    if rank is not None:
+        raise InputError(
+            f"--rank is {rank}, but the atoms of --model cfa have no Kruskal terms: leave --rank out, or "
+            "give --model ckfa."
+        )
+    return {}
+
+
+def chosen_part(part: Part | None, pictures: Path) -> str:
+    """Which of MNIST's files, the test pictures unless the user says so; there is no choice elsewhere."""
+    from kruskal.data.idx import IMAGES
+
+    if part is not None and pictures.exists() and not any(pictures.glob(f"*-{IMAGES}*")):
+        raise InputError(
+            f"--part is {part.value}, but {pictures} is no folder with MNIST's files: leave --part out."
+        )
+    return Part.test.value if part is None else part.value
 
 
 def split(labelled: LabelledPictures, per_class: int | None, seed: int) -> tuple[list[int], list[int]]:
@@ -127,16 +153,34 @@ def described(
     if rest:
         wanted = [labelled.classes[c] for c in labelled.y[rest]]
         found = classifier.predict(labelled.X[rest]).tolist()
-        told |= {"tested": len(rest), **accuracy(found, wanted, classifier.classes_.tolist())}
+        told |= {"tested": len(rest), **accuracy(found, wanted, classifier.classes_.tolist())[0]}
     return told
 
 
-def accuracy(predicted: list[str], wanted: list[str], known: list[str]) -> dict[str, Any]:
-    """The share of right answers; a note instead if the model knows none of the classes that are wanted."""
-    if set(wanted).isdisjoint(known):
-        given, learned = (", ".join(sorted(set(names))) for names in (wanted, known))
-        return {
-            "note": f"no accuracy, as none of the classes of the pictures ({shortened(given)}) occurs in "
-            f"the model ({shortened(learned)})"
-        }
-    return {"accuracy": sum(a == b for a, b in zip(predicted, wanted)) / len(wanted)}
+def made_alike(given: Given, image_shape: tuple[int, int, int]) -> list[str]:
+    """What was done to pictures to make them like those that a model was learned from."""
+    rows, columns, channels = image_shape
+    found, others = [], sorted(given.sizes - {(rows, columns)})
+    if others:
+        more = f" (and {options.counted(len(others) - 1, 'other size')})" if len(others) > 1 else ""
+        found.append(
+            f"pictures of {options.shape_text(others[0])}{more} were resized to {rows}x{columns}, "
+            "the size of those that were learned from"
+        )
+    if channels == 1 and 3 in given.channels:
+        found.append("colour pictures were made grey, as those that were learned from")
+    return found
+
+
+def accuracy(predicted: list[str], wanted: list[str], known: list[str]) -> tuple[dict[str, float], list[str]]:
+    """The share of right answers, unless the model knows none of the classes that are wanted; and notes."""
+    unknown = sorted(set(wanted) - set(known))
+    given, learned = (shortened(", ".join(names)) for names in (unknown, sorted(set(known))))
+    if set(unknown) == set(wanted):
+        return {}, [
+            f"no accuracy, as none of the classes of the pictures ({given}) occurs in the model ({learned})"
+        ]
+    share = {"accuracy": sum(a == b for a, b in zip(predicted, wanted)) / len(wanted)}
+    if not unknown:
+        return share, []
+    return share, [f"pictures of classes that the model does not know ({given}) count as errors"]
