@@ -213,6 +213,8 @@ BAD = [
     ({"pretrain": "x"}, "pretrain must be True or False, not 'x'"),
     ({"progress": 3}, "progress must be None or have the methods start, note, update and stop, not be 3"),
     ({"checkpoint": 3}, "checkpoint must be"),
+    ({"svm": "em", "decide_on": [1, 1]}, r"decide_on must name every layer once, not \[1, 1\]"),
+    ({"svm": "em", "decide_on": [2, 1, 2.0]}, r"decide_on must name every layer once, not \[2, 1, 2.0\]"),
     ({"svm_options": 3}, "svm_options must be a dictionary of options by name, or None, not 3"),
 ]
 

@@ -32,8 +32,8 @@ def check_seen(options: dict[str, Any]) -> None:
     if layers is not None:
         if not isinstance(layers, list | tuple) or not layers:
             raise InputError(f"decide_on must be a list of layers or None, not {shown(layers)}")
-        for layer in layers:
-            whole_number("decide_on", layer, 1)
+        if len({whole_number("decide_on", layer, 1) for layer in layers}) < len(layers):
+            raise InputError(f"decide_on must name every layer once, not {shown(layers)}")
     elif shift:
         raise InputError("shift needs decide_on, the layers whose weights are averaged over shifted copies")
     if layers is not None and (options["svm"] == "trained" or options["method"] == "mcem"):
