@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -284,6 +285,39 @@ def test_auto_takes_the_stochastic_form_for_very_many_items():
     assert Plan(method="gibbs").chosen(2_000_000, 608, 10) == "gibbs"
 
 
+def test_passes_where_they_are_cheap():
+    """As many as it takes for few items; as ever for many, and what the user says."""
+    assert Plan().passes(120, 6, 3) == 10_000
+    assert Plan().passes(2000, 100, 10) == 1250
+    assert Plan().passes(60_000, 608, 10) == 50
+    assert Plan(max_passes=7).passes(120, 6, 3) == 7
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("cost", [0.1, 1.0, 10.0])
+def test_stochastic_ascent_of_few_items_finds_the_optimum(cost):
+    random = np.random.default_rng(0)
+    y = random.integers(3, size=120)
+    X = random.normal(size=(3, 6))[y] + random.normal(size=(120, 6))
+    options = {"C": cost, "calibration_folds": 0}
+    found, exact = (BayesianSVM(method=name, **options).fit(X, y) for name in ("stochastic", "em"))
+    assert found.gap_.max() <= 1e-4
+    np.testing.assert_allclose(found.decision_function(X), exact.decision_function(X), atol=0.1)
+
+
+def test_a_search_that_misses_tol_says_so():
+    X, y = blobs(300, 3)
+    options = {"method": "stochastic", "calibration_folds": 0}
+    words = r"ended up to .* % above the optimum, more than tol \(0\.01 %\): scale the features"
+    with pytest.warns(UserWarning, match=words):
+        machine = BayesianSVM(max_passes=2, **options).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert BayesianSVM(max_passes=2, tol=0.6 * machine.gap_.max(), **options).fit(X, y).gap_.max() > 0.0
+    with pytest.warns(UserWarning, match="above the optimum"):
+        BayesianSVM(max_passes=2, tol=0.4 * machine.gap_.max(), **options).fit(X, y)
+
+
 def test_a_time_budget_ends_the_search():
     X, y = blobs(400, 4)
     with pytest.warns(UserWarning, match="above the optimum"):
@@ -295,7 +329,7 @@ def test_fitting_again_forgets_the_first_fit():
     X, y = blobs()
     machine = BayesianSVM(method="gibbs", n_sweeps=5, burn_in=2, keep_draws=True).fit(X, y)
     assert hasattr(machine, "draws_") and not hasattr(machine, "gap_")
-    machine.set_params(method="em", calibration_folds=0).fit(X, y)
+    machine.set_params(method="em", keep_draws=False, calibration_folds=0).fit(X, y)
     assert hasattr(machine, "gap_")
     assert not any(hasattr(machine, name) for name in ("draws_", "coef_std_", "temperature_"))
     with pytest.raises(InputError, match="decision_std needs method 'gibbs' and keep_draws=True"):
@@ -361,6 +395,9 @@ BAD_OPTIONS = {
     "burn_in must be a whole number of 0 to 9, not 10": {"n_sweeps": 10, "burn_in": 10},
     "standardize must be True or False, not 'x'": {"standardize": "x"},
     "keep_draws must be True or False, not None": {"keep_draws": None},
+    "keep_draws=True needs method 'gibbs', not 'em'": {"keep_draws": True, "method": "em"},
+    "keep_draws=True needs method 'gibbs', not 'auto'": {"keep_draws": True},
+    "max_passes must be a whole number of at least 1, not 0": {"max_passes": 0},
     "tol must be a finite number above 0, not 0": {"tol": 0},
     "time_budget is not for method 'gibbs'": {"method": "gibbs", "time_budget": 3},
     "calibration_folds must be a whole number of at least 0, not -1": {"calibration_folds": -1},

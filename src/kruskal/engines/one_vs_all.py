@@ -15,7 +15,9 @@ from kruskal.models.svm import SVM, SVMState
 METHODS = ("auto", "em", "stochastic", "gibbs")
 LARGE = 2e9
 """With more numbers than this in the passes of all classes over the data, ``auto`` is ``stochastic``."""
-
+PASSES, CHEAP, MOST_PASSES = 50, 5e7, 10_000
+"""Passes of ``stochastic``; more where they have fewer than ``CHEAP`` numbers to read, as many as take the
+time that so many numbers would, but at most ``MOST_PASSES``: a pass over next to nothing takes time, too."""
 
 START_TOLERANCE = 0.01
 """How close to the maximum a chain begins; from weights 0 it would take tens of sweeps with many items."""
@@ -28,7 +30,7 @@ class Plan(NamedTuple):
     ----------
     method : one of METHODS
     n_sweeps, burn_in, keep_draws : of a chain
-    tolerance, max_passes, time_budget : of a search
+    tolerance, max_passes, time_budget : of a search; without max_passes the size of the data decides
     """
 
     method: str = "auto"
@@ -36,7 +38,7 @@ class Plan(NamedTuple):
     burn_in: int = 100
     keep_draws: bool = False
     tolerance: float = 1e-4
-    max_passes: int = 50
+    max_passes: int | None = None
     time_budget: float | None = None
 
     def chosen(self, n_items: int, n_features: int, n_problems: int) -> str:
@@ -44,6 +46,13 @@ class Plan(NamedTuple):
         if self.method != "auto":
             return self.method
         return "stochastic" if float(n_items) * n_features * n_problems > LARGE else "em"
+
+    def passes(self, n_items: int, n_features: int, n_problems: int) -> int:
+        """Passes of ``stochastic`` at most."""
+        if self.max_passes is not None:
+            return self.max_passes
+        cheap = PASSES * CHEAP / (float(n_items) * n_features * n_problems)
+        return int(min(max(PASSES, cheap), MOST_PASSES))
 
 
 class ClassFit(NamedTuple):
@@ -130,9 +139,8 @@ def _fit_class(
     if method == "em":
         optimum = model.maximise(features, signs, plan.tolerance, stop)
     else:
-        optimum = model.maximise_stochastic(
-            features, signs, plan.tolerance, plan.max_passes, seed, address, stop
-        )
+        passes = plan.passes(features.values.shape[0], features.values.shape[1], problems)
+        optimum = model.maximise_stochastic(features, signs, plan.tolerance, passes, seed, address, stop)
     return ClassFit(restore(optimum.weights), model.precision, gap=optimum.gap)
 
 

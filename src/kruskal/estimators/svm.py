@@ -19,7 +19,7 @@ from kruskal.gibbs.svm import decisions
 from kruskal.models.svm import SVM
 from kruskal.models.temperature import fit_scale, probabilities
 
-ROUGH = 0.05  # a search that ends with a larger relative gap is worth a warning
+CLEARLY = 2.0  # times tol: a search that ends with a larger relative gap is worth a warning
 
 
 class BayesianSVM(Classifier):
@@ -38,7 +38,8 @@ class BayesianSVM(Classifier):
         ``em``: the maximum, by a few steps of EM and then Newton's method on its floored hinge, to a
         certified relative distance ``tol`` from the optimum.
         ``stochastic``: the same, item by item in random order (coordinate ascent on the dual), for data with
-        very many items; it wants features of about equal scale, and ends after ``max_passes`` passes.
+        very many items; it wants features of about equal scale, and ends after ``max_passes`` passes, with a
+        warning if it is not there.
         ``gibbs``: exact Gibbs sampling; weights and decisions are posterior means, and ``coef_std_`` tells
         how sure they are. A sweep costs N d^2 per class (N^3 with fewer items N than features d).
         ``auto``: ``em``, or ``stochastic`` if N d times the number of classes exceeds 2e9.
@@ -52,11 +53,13 @@ class BayesianSVM(Classifier):
     n_sweeps, burn_in : int
         Gibbs sweeps in all, and how many of them are not kept.
     keep_draws : bool
-        Keep the drawn weights (``draws_``).
-    tol, max_passes, time_budget : float, int, seconds or None
+        Keep the drawn weights (``draws_``; only with ``gibbs``).
+    tol, max_passes, time_budget : float, int or None, seconds or None
         Where a search ends: at a relative duality gap of at most ``tol``; after ``max_passes`` passes
-        (``stochastic``); after ``time_budget`` seconds for one fit of all classes, as far as a step can be
-        foreseen. What fits into a time depends on the machine, so such a fit is not reproducible.
+        (``stochastic``; by default 50, and up to 10,000 where N d times the number of classes is less than
+        5e7, as far as they cost no more); after ``time_budget`` seconds for one fit of all classes, as far as
+        a step can be foreseen. What fits into a time depends on the machine, so such a fit is not
+        reproducible.
     standardize : bool
         Give every feature mean 0 and standard deviation 1 first; the prior then is one of the standardised
         weights. ``coef_`` and ``intercept_`` are always in the units of the features given.
@@ -96,7 +99,7 @@ class BayesianSVM(Classifier):
         burn_in: int = 100,
         keep_draws: bool = False,
         tol: float = 1e-4,
-        max_passes: int = 50,
+        max_passes: int | None = None,
         time_budget: float | None = None,
         standardize: bool = False,
         whiten: float | None = None,
@@ -206,10 +209,11 @@ class BayesianSVM(Classifier):
                 self.draws_ = np.array([one.draws for one in fits])
             return
         self.gap_ = np.array([one.gap for one in fits])
-        if self.gap_.max() > max(ROUGH, plan.tolerance):
+        if self.gap_.max() > CLEARLY * plan.tolerance:
             warnings.warn(
-                f"the search ended up to {100 * self.gap_.max():.0f} % above the optimum: scale the features "
-                "(standardize=True), allow more max_passes or time_budget, or use method 'em'",
+                f"the search ended up to {100 * self.gap_.max():.3g} % above the optimum, more than tol "
+                f"({100 * plan.tolerance:.3g} %): scale the features (standardize=True), allow more "
+                "max_passes or time_budget or a larger tol, or use method 'em'",
                 stacklevel=3,
             )
 
@@ -257,14 +261,17 @@ class BayesianSVM(Classifier):
         check_whitening(self.whiten)
         if self.time_budget is not None and self.method == "gibbs":
             raise InputError("time_budget is not for method 'gibbs': give n_sweeps instead")
+        keep_draws = flag("keep_draws", self.keep_draws)
+        if keep_draws and self.method != "gibbs":
+            raise InputError(f"keep_draws=True needs method 'gibbs', not {self.method!r}")
         n_sweeps = whole_number("n_sweeps", self.n_sweeps, 1)
         return Plan(
             method=self.method,
             n_sweeps=n_sweeps,
             burn_in=whole_number("burn_in", self.burn_in, 0, n_sweeps - 1),
-            keep_draws=flag("keep_draws", self.keep_draws),
+            keep_draws=keep_draws,
             tolerance=positive_number("tol", self.tol),
-            max_passes=whole_number("max_passes", self.max_passes, 1),
+            max_passes=None if self.max_passes is None else whole_number("max_passes", self.max_passes, 1),
             time_budget=None
             if self.time_budget is None
             else positive_number("time_budget", self.time_budget),
