@@ -12,6 +12,7 @@ from kruskal.gibbs.stack import stack_shape
 from kruskal.gibbs.start import check_start
 from kruskal.gibbs.usage import UsagePrior
 from kruskal.models import BPFA, KFA, MGPCPModel, Model
+from kruskal.models.kruskal_prior import PROPER_ALPHA
 from kruskal.online import EPOCHS, refuse_without_online, resolve_batching
 from kruskal.option_checks import (
     check_alpha,
@@ -31,6 +32,7 @@ CHANNELS = ("keep", "cut", "apart")
 GROUPINGS = ("place", "likeness")
 NAMES = ("default", "paper")
 _MOST_REGIONS = 4_096
+_MANY_TERMS = 512  # K R
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,8 @@ class Settings:
         shrinkage: dict[str, Any] = {"alpha_mode": self.alpha}
         if not isinstance(self.alpha, str):
             shrinkage = {"alpha_mode": "fixed", "alpha_start": self.alpha}
+        elif self.setting != "paper" and self.n_atoms * self.rank < _MANY_TERMS:
+            shrinkage["alpha_prior"] = PROPER_ALPHA  # the paper's would have the say there, and has no end
         if self.model == "mgp-cp":
             whole = self.grid.n_items == 1
             return MGPCPModel(
