@@ -3,8 +3,10 @@
 What is in them is told in `kruskal.engines.checkpoint`.
 """
 
+import errno
 import os
 import re
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,8 @@ JOB = "job.json"
 """What a command line asked for; a run that was started from Python has none."""
 _RUN_FILES = (HEADER, STATES, INPUT, DICTIONARY, ".kruskal-*", JOB)
 """In the order in which they are removed: whoever is killed meanwhile leaves a folder that is free."""
+_OF_DAMAGE = (None, errno.ENOENT, errno.EISDIR, errno.EINVAL)
+"""Of an error of the system: a file is gone, or what is left of it points nowhere. Others are of the disk."""
 _OURS = re.compile(r"state\.json|state-\d{6}\.npz|input\.npz|dictionary\.npz|\.kruskal-.*|job\.json|lock")
 
 
@@ -40,7 +44,20 @@ def readable(directory: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except KeyError as error:
-        raise InputError(f"checkpoint folder {directory} cannot be read: {error} is missing") from error
     except DAMAGE as error:
-        raise InputError(f"checkpoint folder {directory} cannot be read: {reason(error)}") from error
+        if isinstance(error, OSError) and error.errno not in _OF_DAMAGE:
+            raise InputError(f"checkpoint folder {directory} cannot be read: {reason(error)}") from error
+        raise InputError(
+            f"checkpoint folder {directory} cannot be read: it is damaged{_found(error)}, remove the folder "
+            "to begin anew"
+        ) from error
+
+
+def _found(error: BaseException) -> str:
+    """What a check of ours has found; libraries speak of their formats, and advise to trust the file."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    if not frame.f_globals.get("__name__", "").startswith("kruskal."):
+        return ""
+    if isinstance(error, KeyError):
+        return f" ({error} is missing)"
+    return f" ({reason(error)})" if type(error) is ValueError else ""

@@ -89,7 +89,9 @@ def load(directory: Path, digest: str, like: Mapping[str, np.ndarray]) -> dict[s
     if header is None:
         return None
     with readable(directory):
-        with np.load(directory / header["state"], allow_pickle=False) as archive:
+        state = directory / header["state"]
+        # opened here, as NumPy leaves a file open that was cut short
+        with state.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         for name, array in like.items():
             if arrays[name].shape[name == "trace" :] != array.shape[name == "trace" :]:

@@ -122,7 +122,8 @@ def read_file(path: str | Path, form: str, version: int, build: Any) -> Any:
     if not path.is_file():
         raise InputError(f"model file {path} does not exist")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # opened here, as NumPy leaves a file open that was cut short
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except PermissionError as error:
         raise InputError(f"model file {path} cannot be read: {reason(error)}") from error
