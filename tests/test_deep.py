@@ -35,8 +35,8 @@ def fitted():
 
 
 def options(**changes):
-    given = {"rank": 1, "sweeps": 1, "noise_precision": 1.0, "nonnegative": True, "usage": "shared"} | changes
-    return layer_options(**given)
+    given = {"rank": 1, "sweeps": 1, "noise_precision": 1.0, "nonnegative": True, "usage": "shared"}
+    return layer_options(**given, alpha_prior=(3.0, 1.0), **changes)
 
 
 def test_two_numbers_for_two_layers_are_one_for_each():

@@ -69,15 +69,14 @@ class Images(NamedTuple):
     def offset_to_take(self, generative: bool) -> float:
         """What a model is to subtract from images like these.
 
-        That of `kruskal.data.Scaling` where they lie far from zero: their mean would take up the atoms, and
-        swing with every step of the training. Where images are made of atoms, too, the median, which is what
-        is there without any: white on pictures of black strokes, 0 on those of white ones.
+        That of `kruskal.data.Scaling`, other than 0 where they lie far from it: their mean would take up the
+        atoms, and swing with every step of the training. Where images are made of atoms, too, the median,
+        which is what is there without any: white on pictures of black strokes, 0 on those of white ones.
         """
-        offset = Scaling.fit(self.values, np.broadcast_to(True, self.values.shape)).offset
-        if offset == 0.0 and generative:
+        if generative:
             some = np.linspace(0, len(self.values) - 1, min(_MEDIAN_IMAGES, len(self.values))).astype(int)
-            offset = float(np.median(self.values[some]))
-        return offset
+            return float(np.median(self.values[some]))
+        return Scaling.fit(self.values, np.broadcast_to(True, self.values.shape)).offset
 
     def centred(self, offset: float) -> "Images":
         """These images less an offset."""
