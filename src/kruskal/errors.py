@@ -10,7 +10,7 @@ from typing import Any
 
 DAMAGE = (
     *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, EOFError),
-    *(zipfile.BadZipFile, zlib.error),
+    *(zipfile.BadZipFile, zlib.error, RuntimeError),  # the last of zip files that seem to be encrypted
 )
 """What comes of reading a file of ours that was cut short or changed."""
 

@@ -124,7 +124,7 @@ def load(directory: Path) -> Saved:
         settings = dict(header["settings"])
         known = settings.get("known_atoms") is not None
         dictionary = Dictionary.load(directory / DICTIONARY) if known else None
-        with np.load(directory / INPUT, allow_pickle=False) as archive:
+        with (directory / INPUT).open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return Saved(archive["values"], archive["observed"], settings, header, dictionary)
 
 
@@ -133,7 +133,7 @@ def restore(directory: Path, header: dict[str, Any], chain: AnyChain) -> None:
     with readable(directory):
         if header["state"] is None:
             return
-        with np.load(directory / header["state"], allow_pickle=False) as archive:
+        with (directory / header["state"]).open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
         kind = type(chain.now.state)
         fields: dict[str, Any] = {key: arrays[f"global_{key}"] for key in kind._fields}

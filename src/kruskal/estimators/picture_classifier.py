@@ -56,8 +56,7 @@ class PictureClassifier:
         ``types`` are those of `kruskal.data.labelled.Given`, for `doubts` about other pictures.
         """
         pictures = self._prepared(X)
-        self.svm._model()  # what is wrong with the classifier is told before the layers are learned
-        self.svm._plan()
+        self.svm.check_parameters()  # what is wrong with them is told before the layers are learned
         with unchanged_on_failure(self, self.deep, self.svm):
             features = self.deep.fit(pictures).transform(pictures, self.layers)
             fitted = self.svm.fit(features, np.asarray(labels))
