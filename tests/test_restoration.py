@@ -70,3 +70,19 @@ def test_other_files_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(np, "load", forbidden)
     with pytest.raises(kruskal.InputError, match=r"whole\.npz cannot be read: Permission denied"):
         kruskal.Restoration.load(tmp_path / "whole.npz")
+
+
+def test_upper_case_suffix(tmp_path):
+    result = kruskal.inpaint(HOLES, **OPTIONS, patch_shape=(4, 4), n_atoms=8, sweeps=4)
+    result.save(tmp_path / "a.npz")
+    result.save(tmp_path / "B.NPZ")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["B.NPZ", "a.npz"]
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "B.NPZ").read_bytes()
+
+
+def test_upper_case_suffix_of_a_model(tmp_path):
+    from kruskal.estimators.deep_file import read_file, write_arrays
+
+    write_arrays(tmp_path / "A.NPZ", {"format": "form", "version": 1, "x": np.arange(3)})
+    assert [file.name for file in tmp_path.iterdir()] == ["A.NPZ"]
+    assert read_file(tmp_path / "A.NPZ", "form", 1, lambda arrays: arrays["x"].tolist()) == [0, 1, 2]

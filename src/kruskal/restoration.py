@@ -38,6 +38,7 @@ class Restoration:
         the tensor, with columns of unit norm, the strongest term first; weights in the input's units. Of
         stacked patches the first mode numbers the patches. Together they make up the array less ``offset``
     offset : what was subtracted from the data, other than 0 only for data far from zero
+    notes : sentences on what is doubtful, such as entries far from all observed ones; files do not keep them
 
     Of MGP-CP, the atoms are the terms of one item (of a slice, if the whole array is decomposed), their usage
     is the share of the kept draws in which a term counts, and the trace holds noise_std, rank and alpha.
@@ -59,6 +60,7 @@ class Restoration:
     weights: np.ndarray | None = None
     factors: tuple[np.ndarray, ...] | None = None
     offset: float = 0.0
+    notes: tuple[str, ...] = ()
 
     @property
     def rank(self) -> int | None:
@@ -98,8 +100,9 @@ class Restoration:
         arrays["settings"] = np.asarray(json.dumps(self.settings))
         pilots = [{k: v for k, v in pilot.items() if k != "seconds"} for pilot in self.pilots]
         arrays["pilots"] = np.asarray(json.dumps(pilots))
-        with atomic_path(path) as temporary:
-            np.savez(temporary, **arrays)  # type: ignore[arg-type]
+        # opened here, as NumPy appends .npz to a name that ends in .NPZ
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: str | Path) -> "Restoration":

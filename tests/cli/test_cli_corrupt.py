@@ -47,6 +47,7 @@ def test_damage_upon_damage_keeps_what_was_missing(cli, damaged, tmp_path):
         (["picture.png", "-o", "out.npz", "--keep", "1.5"], "keep"),
         (["picture.png", "-o", "out.npz", "--keep", "nan"], "keep"),
         (["picture.png", "-o", "out.npz", "--noise", "-1"], "noise"),
+        (["picture.png", "-o", "out.npz", "--noise", "1e308"], "--noise is 1e+308, with which"),
         (["picture.png", "-o", "out.npz", "--seed", "-1"], "seed"),
         (["picture.png", "-o", "out.npz", "--keep", "1e-9"], "none of the 400 entries"),
     ],

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 from cli_tools import SMALL
 
 import kruskal
@@ -121,3 +122,25 @@ def test_what_cannot_be_described(refused, tmp_path):
     assert "broken.npz" in refused("info", "broken.npz")
     assert "absent.npy" in refused("info", "absent.npy")
     assert "folder" in refused("info", "folder")
+
+
+def test_extended_precision(cli, tmp_path):
+    values = np.arange(20.0).reshape(4, 5).astype(np.longdouble)
+    np.save(tmp_path / "x.npy", values)
+    found = json.loads(cli("info", "x.npy", "--json").out)
+    assert (found["minimum"], found["maximum"], found["mean"]) == (0.0, 19.0, 9.5)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(float).max, reason="no extended precision here")
+def test_numbers_beyond_double_precision(cli, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(20).reshape(4, 5) * np.longdouble("1e4000"))
+    answer = cli("info", "x.npy", "--json")
+    found = json.loads(answer.out)
+    assert (answer.err, found["minimum"], found["maximum"], found["mean"]) == ("", 0.0, None, None)
+
+
+@pytest.mark.filterwarnings("error")
+def test_mean_of_huge_numbers(cli, tmp_path):
+    np.save(tmp_path / "x.npy", np.linspace(1.0e308, 1.4e308, 20).reshape(4, 5))
+    answer = cli("info", "x.npy", "--json")
+    assert answer.err == "" and json.loads(answer.out)["mean"] == pytest.approx(1.2e308)

@@ -1,12 +1,16 @@
 """The program as a whole: help, version, and how it ends when something is wrong."""
 
 import contextlib
+import ctypes
 import errno
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pytest
 
 import kruskal
@@ -151,3 +155,57 @@ def test_other_errors_are_not_taken_for_an_interrupt(monkeypatch):
     monkeypatch.setattr(kruskal.cli.app, "app", broken)
     with pytest.raises(RuntimeError, match="a mistake of ours"):
         main(["inpaint"])
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("name, status", [("SIGINT", 130), ("SIGTERM", 143)])
+def test_an_interrupt_that_leaves_no_error_comes_again(monkeypatch, capsys, ctrl_c, name, status, times):
+    """It is forgotten, once or again and again, and the compilation goes on as if nothing had happened."""
+    import kruskal.cli.app
+    from kruskal.cli.errors import terminable
+
+    forgetful = ctypes.CFUNCTYPE(None, ctypes.c_double)
+
+    def compilation(**options):
+        with terminable():
+            forgetful(lambda _: signal.raise_signal(getattr(signal, name)))(0.0)
+            for _ in range(times - 1):
+                forgetful(time.sleep)(0.3)
+            time.sleep(20)
+        return 0
+
+    monkeypatch.setattr(kruskal.cli.app, "app", compilation)
+    before = time.perf_counter()
+    assert main(["inpaint"]) == status
+    assert time.perf_counter() - before < 10
+    assert capsys.readouterr().err == "kruskal: interrupted.\n"
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_an_interrupt_that_comes_too_late_does_not_come_after_the_end(monkeypatch, ctrl_c):
+    import kruskal.cli.app
+
+    def done_soon(**options):
+        ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))()
+        return 0
+
+    monkeypatch.setattr(kruskal.cli.app, "app", done_soon)
+    assert main(["inpaint"]) == 0
+    time.sleep(0.3)
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
+def test_names_that_the_console_cannot_show(tmp_path, encoding):
+    for name in ("日.npy", "bad\udcff.npy"):
+        with contextlib.suppress(OSError), (tmp_path / name).open("wb") as file:  # some disks want text
+            np.save(file, np.eye(9))
+    names = os.listdir(tmp_path)
+    environment = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "1"}
+    for name in names:
+        for words in (["info", name], ["info", f"no{name}"]):
+            command = [sys.executable, "-m", "kruskal", *words]
+            run = subprocess.run(command, capture_output=True, cwd=tmp_path, env=environment)
+            shown = words[1].encode(encoding, "backslashreplace")
+            assert shown in run.stdout + run.stderr and b"Traceback" not in run.stderr
+    assert "日.npy" in names

@@ -96,3 +96,23 @@ def test_nothing_is_left_that_json_cannot_hold():
 def test_text_without_reference(mean):
     lines = summary.as_text(summary.summarise(restoration(mean), np.ones(mean.shape, bool))).splitlines()
     assert lines == ["kfa: 9 sweeps over 25 patches of 2x2 in 1 min 5 s", "noise 2, 3 of 4 atoms used"]
+
+
+def test_extended_precision_is_valid_json():
+    found = summary.json_ready({"x": np.longdouble(2.5), "y": [np.longdouble("inf"), np.float32(0.5)]})
+    assert found == {"x": 2.5, "y": [None, 0.5]} and type(found["x"]) is float
+    assert summary.json_ready(np.full(2, 1.5, np.longdouble)) == [1.5, 1.5]
+
+
+@pytest.mark.parametrize("size, dtype", [(1.0, np.float32), (1e302, np.float64), (1e-298, np.float64)])
+def test_std_is_written_in_a_precision_that_holds_it(tmp_path, size, dtype):
+    from kruskal import data
+    from kruskal.cli.job import Job
+    from kruskal.cli.outputs import write_outputs
+
+    np.save(tmp_path / "in.npy", np.full((3, 3), size))
+    inputs = SimpleNamespace(loaded=data.read(tmp_path / "in.npy"))
+    job = Job("inpaint", tmp_path / "in.npy", tmp_path / "out.npy", std=tmp_path / "std.npy")
+    write_outputs(job, inputs, restoration(np.full((3, 3), size), std=np.full((3, 3), size / 4)), {})
+    written = np.load(tmp_path / "std.npy")
+    assert written.dtype == dtype and (written == dtype(size / 4)).all()

@@ -144,3 +144,10 @@ def test_wrong_files(tmp_path):
 
 def test_metadata_default():
     assert Metadata("npy", ".npy", np.dtype("u1"), (1,)).extras == {}
+
+
+@pytest.mark.filterwarnings("error")
+def test_noise_beyond_double_precision_is_refused():
+    with pytest.raises(InputError, match=r"noise is 1e\+308, with which values would leave the range"):
+        corrupt(np.zeros(100), noise=1e308)
+    assert np.isfinite(corrupt(np.zeros(100), noise=1e307).values).all()

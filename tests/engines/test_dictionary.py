@@ -112,3 +112,9 @@ def test_the_usage_of_regions_becomes_their_mean(learned):
     first = learned.first_state(4)
     assert first.log_odds.shape == (4, 6) and first.noise_precision == FIRST_NOISE_PRECISION
     np.testing.assert_array_equal(first.dictionary, learned.state.dictionary)
+
+
+def test_upper_case_suffix(learned, path, tmp_path):
+    learned.save(tmp_path / "D.NPZ")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["D.NPZ", "d.npz"]
+    assert (tmp_path / "D.NPZ").read_bytes() == path.read_bytes()

@@ -125,3 +125,11 @@ def test_both_coverages_say_what_they_count(written):
     assert "<dt>Missing within mean ± 2·sqrt(std² + noise²)</dt><dd>93.1 %</dd>" in page
     assert "<dt>Missing within mean ± 2·std</dt><dd>81.2 %</dd>" in page
     assert "coverage" not in page
+
+
+def test_names_that_are_no_text(figures_of_order, tmp_path):
+    example, _ = figures_of_order(2)
+    path = write_report(
+        tmp_path / "r.html", example.result, None, [], "bad\udcff.npy", "kruskal bad\udcff.npy"
+    )
+    assert "<h1>bad\\udcff.npy</h1>" in path.read_text(encoding="utf-8")

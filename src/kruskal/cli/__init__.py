@@ -32,6 +32,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _say("interrupted.", 130)
 
+    _write_any_name()
     words = sys.argv[1:] if args is None else list(args)
     noted: list[int] = []
     try:
@@ -42,7 +43,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except Stopped as error:
         return _say(str(error), error.status)
     except (KeyboardInterrupt, typer.Abort):
-        return _say("interrupted.", 130)
+        return _say("interrupted.", noted[-1] if noted else 130)
     except (MemoryError, OSError) as error:
         return _say(machine_sentence(error), 1)
     except Exception as error:
@@ -54,8 +55,16 @@ def main(args: Sequence[str] | None = None) -> int:
         command = getattr(getattr(error, "ctx", None), "command_path", None) or "kruskal"
         return _say(f"{sentence} (see '{command} {_HELP})", getattr(error, "exit_code", 2))
     if status == 130:  # what typer makes of Ctrl-C
-        return _say("interrupted.", 130)
+        return _say("interrupted.", noted[-1] if noted else 130)
     return status if isinstance(status, int) else 0
+
+
+def _write_any_name() -> None:
+    """Let names of files be printed that the console's encoding does not have: 日 as \\u65e5."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)  # what stands in for a stream may have none
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
 
 
 def _say(sentence: str, status: int) -> int:

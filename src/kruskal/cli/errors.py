@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from kruskal.errors import InputError, shown
 
@@ -63,6 +63,8 @@ OPTION_OF = {
 }
 """The option behind an argument of the library."""
 _noted: list[int] = []
+_AGAIN_SECONDS = 0.1
+"""After which an interrupt that was forgotten is raised again."""
 _ARRAY = ("x", "X", "values", "arrays", "arrays[0]")
 _QUOTED = r"(?<!\w)'[^']*'|(?<!\w)\"[^\"]*\""
 _UNDERSCORED = "|".join(name for name in OPTION_OF if "_" in name)
@@ -192,24 +194,37 @@ def terminable() -> Iterator[None]:
 def noting_signals() -> Iterator[list[int]]:
     """Note Ctrl-C and SIGTERM: the list holds an exit status once one has come.
 
-    While a kernel is compiled the interrupt is raised inside a callback of the compiler, which prints and
-    forgets it, and the compilation then fails with an error of its own.
+    While a kernel is compiled the interrupt is raised inside a callback of the compiler, which forgets it.
+    The compilation then fails with an error of its own, or goes on as if nothing had happened: so an
+    interrupt that was forgotten is raised again a little later, until it comes through.
     """
     _noted.clear()
-    mine = threading.current_thread() is threading.main_thread()
-    if not mine or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if threading.current_thread() is not threading.main_thread():
         yield _noted
         return
+    usual = {number: usual for number, (usual, _) in _HANDLERS.items() if signal.getsignal(number) is usual}
+    alarm = getattr(signal, "SIGALRM", None) in usual
     print_ignored = sys.unraisablehook
-    signal.signal(signal.SIGINT, _interrupt)
-    sys.unraisablehook = lambda ignored: (
-        None if isinstance(ignored.exc_value, KeyboardInterrupt) else print_ignored(ignored)
-    )
+
+    def forgotten(ignored: sys.UnraisableHookArgs) -> None:
+        if not isinstance(ignored.exc_value, KeyboardInterrupt):
+            print_ignored(ignored)
+        elif alarm:
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+
+    for number in usual:
+        signal.signal(number, _HANDLERS[number][1])
+    sys.unraisablehook = forgotten
     try:
         yield _noted
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        sys.unraisablehook = print_ignored
+        try:
+            if alarm:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        finally:  # also when it was raised again just now
+            for number, handler in usual.items():
+                signal.signal(number, handler)
+            sys.unraisablehook = print_ignored
 
 
 def interrupted(error: KeyboardInterrupt, how_to_go_on: str = "") -> Stopped:
@@ -225,3 +240,14 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     _noted.append(130)
     raise KeyboardInterrupt
+
+
+def _raise_again(number: int, frame: FrameType | None) -> NoReturn:
+    """What was forgotten is the last that was noted."""
+    raise Terminated if _noted and _noted[-1] == 143 else KeyboardInterrupt
+
+
+_HANDLERS: dict[int, tuple[Any, Any]] = {signal.SIGINT: (signal.default_int_handler, _interrupt)}
+"""For the time of a command, by signal: the handler that is replaced, and by which."""
+if hasattr(signal, "setitimer"):  # not on Windows
+    _HANDLERS[signal.SIGALRM] = (signal.SIG_DFL, _raise_again)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+import math
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +17,8 @@ from kruskal.cli.info_models import TRAINING_FILE, describe_model, describe_trai
 from kruskal.errors import InputError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from kruskal.engines.dictionary import Dictionary
 
 _LONGEST = 200
@@ -92,7 +95,8 @@ def _describe_array(file: Path, key: str | None) -> dict[str, Any]:
     observed = ~np.isnan(values) if loaded.observed is None else loaded.observed & ~np.isnan(values)
     usable = values[finite & observed]
     look = FIRST_LOOK
-    if usable.size and usable.min() < usable.max():
+    # numbers that only extended precision can hold are described, but not looked at
+    if usable.size and -math.inf < float(usable.min()) < float(usable.max()) < math.inf:
         look = Look.at(values, observed & finite, Scaling.fit(values, observed & finite).scale)
     suggested = resolve(values.shape, look=look)
     found = {
@@ -103,7 +107,7 @@ def _describe_array(file: Path, key: str | None) -> dict[str, Any]:
         "result_dtype": metadata.pop("dtype"),
         "minimum": usable.min() if usable.size else None,
         "maximum": usable.max() if usable.size else None,
-        "mean": usable.mean(dtype=np.float64) if usable.size else None,
+        "mean": _mean(usable) if usable.size else None,
         "share_observed": observed.mean(),
         "infinite": int((~finite & ~np.isnan(values)).sum()),
         "suggested_patch": list(suggested.patch_shape),
@@ -134,7 +138,7 @@ def _describe_result(file: Path) -> dict[str, Any] | None:
                 "shape": list(mean.shape),
                 "minimum": mean.min(),
                 "maximum": mean.max(),
-                "mean_std": std.mean(),
+                "mean_std": _mean(std),
                 "noise_std": float(archive["noise_std"]),
                 "n_items": int(archive["n_items"]),
                 "n_atoms_used": int((usage > 0).sum()),
@@ -192,6 +196,18 @@ def _describe_checkpoint(directory: Path) -> dict[str, Any]:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(f"{state} is damaged.") from None
     return found
+
+
+def _mean(values: NDArray[Any]) -> float:
+    """The mean, also of numbers whose sum is too large for a float."""
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(values.mean(dtype=np.float64))
+        if not math.isfinite(mean):
+            largest = np.abs(values).max()
+            mean = float((values / largest).mean() * largest)
+    return mean
 
 
 def _words(value: Any) -> str:

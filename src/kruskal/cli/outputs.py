@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from kruskal.cli.errors import Stopped, machine_sentence
 from kruskal.cli.inputs import Inputs
 from kruskal.cli.job import Job
 from kruskal.cli.summary import scores_of
 from kruskal.data import write
+from kruskal.data.arrays import default_dtype
 from kruskal.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def _written_one_by_one(
     write(job.output, restoration.mean, like=metadata, dtype=job.result_dtype(metadata.dtype))
     yield job.output
     if job.std is not None:
-        write(job.std, restoration.std, like=metadata, dtype=np.float32)
+        write(job.std, restoration.std, like=metadata, dtype=default_dtype(restoration.std))
         yield job.std
     if job.save is not None:
         restoration.save(job.save)

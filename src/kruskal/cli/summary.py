@@ -128,7 +128,8 @@ def json_ready(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [json_ready(content) for content in value]
     if isinstance(value, np.generic):
-        return json_ready(value.item())
+        # item() of an extended precision number is that number again
+        return json_ready(float(value) if isinstance(value, np.floating) else value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -66,7 +66,13 @@ def corrupt(values: Any, *, keep: float = 1.0, noise: float = 0.0, seed: int = 0
     if not observed.any():
         raise InputError(f"keep is {keep}, which leaves none of the {damaged.size} entries of values")
     if noise > 0:
-        damaged += noise * _stream(seed, NOISE_STREAM).standard_normal(damaged.shape)
+        with np.errstate(over="ignore"):
+            damaged += noise * _stream(seed, NOISE_STREAM).standard_normal(damaged.shape)
+        if not np.isfinite(damaged[observed]).all():
+            raise InputError(
+                f"noise is {noise}, with which values would leave the range of double precision, "
+                "expected a smaller standard deviation"
+            )
     damaged[~observed] = np.nan
     return Corrupted(damaged, observed)
 

@@ -108,8 +108,9 @@ class Dictionary:
         for name in ("shape", "mean_dictionary", "ranks", "usage", "kept", "n_items"):
             arrays[name] = getattr(self, name)
         arrays["settings"] = json.dumps(self.settings, default=_plain)
-        with atomic_path(path) as temporary:
-            np.savez(temporary, **{name: np.asarray(value) for name, value in arrays.items()})  # type: ignore[arg-type]
+        # opened here, as NumPy appends .npz to a name that ends in .NPZ
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            np.savez(file, **{name: np.asarray(value) for name, value in arrays.items()})  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, path: str | Path) -> "Dictionary":

@@ -112,8 +112,9 @@ def write_arrays(path: str | Path, arrays: dict[str, Any]) -> None:
     path = path_of("path", path)
     if path.suffix.lower() != ".npz":
         raise InputError(f"path must end in .npz, not {path.name!r}")
-    with atomic_path(path) as temporary:
-        np.savez(temporary, **{name: np.asarray(value) for name, value in arrays.items()})  # type: ignore[arg-type]
+    # opened here, as NumPy appends .npz to a name that ends in .NPZ
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **{name: np.asarray(value) for name, value in arrays.items()})  # type: ignore[arg-type]
 
 
 def read_file(path: str | Path, form: str, version: int, build: Any) -> Any:

@@ -85,7 +85,8 @@ def write_report(
         f"<h2>Command</h2>\n<pre>{escape(command)}</pre>" if command else "",
     ]
     with atomic_path(path) as temporary:
-        temporary.write_text(_page(title, sections), encoding="utf-8")
+        # a file name in the title or the command may hold bytes that are no text
+        temporary.write_text(_page(title, sections), encoding="utf-8", errors="backslashreplace")
     return path
 
 
