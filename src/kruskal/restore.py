@@ -187,7 +187,9 @@ def inpaint(
     settings = resolved(values.shape)
     pilots: list[Pilot] = []
     threads, progress = check_threads(threads), check_progress(progress)
+    grows: list[str] = []
     if not counts and look.noisy and model != "mgp-cp" and noise_grows(values, mask):
+        grows = [_GROWS]
         progress.note(_GROWS)
     free = _free(options)
     if _wants_pilots(auto, options, free, known) and worth_a_pilot(mask, look):
@@ -204,7 +206,7 @@ def inpaint(
         progress.note(f"one batch holds all {settings.batch_size} patches, not {batch_size} as asked for")
     directory = None if checkpoint is None else path_of("checkpoint", checkpoint, "folder")
     seconds = _seconds("checkpoint_seconds", checkpoint_seconds)
-    run = Run(settings, tuple(pilots), threads, progress, directory, seconds, known)
+    run = Run(settings, tuple(pilots), threads, progress, directory, seconds, known, grows)
     if run.directory is None:
         return run.restore(values, mask)
     with checkpoints.begun(run.directory, values, mask, run.header(), known):

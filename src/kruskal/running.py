@@ -3,7 +3,7 @@
 import math
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,13 @@ from kruskal.restoration import Restoration
 from kruskal.settings import Settings
 from kruskal.tensor import RANK_TOLERANCE
 
+_ALL_NOISE = 0.95
+
 
 @dataclass(frozen=True)
 class Run:
-    """One run: what it is told, where its state is kept, who is told how far it is."""
+    """One run: what it is told, where its state is kept, who is told how far it is; ``notes`` are what there
+    was to say of the data and of the run."""
 
     settings: Settings
     pilots: tuple[Pilot, ...]
@@ -43,6 +46,12 @@ class Run:
     directory: Path | None
     checkpoint_seconds: float
     dictionary: Dictionary | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Say it now, and in the result."""
+        self.notes.append(text)
+        self.progress.note(text)
 
     def header(self) -> dict[str, Any]:
         """What a checkpoint says of the run."""
@@ -80,6 +89,7 @@ class Run:
                 variance = moments.variance()
             else:
                 variance = hole_variance(moments, observed, nearby, Ordinary.of(scaled[observed]))
+            self._tell_of_doubts(chain, scaled, observed)
             return self._read_off(chain, scaling, variance, items.n_items, time.perf_counter() - began)
 
     def _begin(self, items: Items, model: Model, stack: ExitStack) -> AnyChain:
@@ -133,11 +143,9 @@ class Run:
         unit = "sweep" if self.settings.online is None else "epoch"
         if now.done < plan.sweeps and plan.converged(now):
             burn_in = now.done - now.moments.draws
-            self.progress.note(f"converged in {unit} {now.done}, the first {burn_in} of which are not kept")
+            self.note(f"converged in {unit} {now.done}, the first {burn_in} of which are not kept")
         elif now.done < plan.burn_in:
-            self.progress.note(
-                f"time was up in {unit} {now.done}, before the burn-in of {plan.burn_in} was over"
-            )
+            self.note(f"time was up in {unit} {now.done}, before the burn-in of {plan.burn_in} was over")
 
     def _regroup(self, chain: AnyChain, items: Items, keep: bool) -> bool:
         """Half-way through the burn-in, or at its end if that is sooner, tell anew which items look alike.
@@ -164,9 +172,7 @@ class Run:
             try:
                 checkpoints.save(self.directory, chain, self.header(), ended)
             except (InputError, OSError, MemoryError) as error:
-                self.progress.note(
-                    f"no checkpoint could be written after sweep {chain.done}: {reason(error)}"
-                )
+                self.note(f"no checkpoint could be written after sweep {chain.done}: {reason(error)}")
 
     def _trace(self, chain: AnyChain, scaling: Scaling) -> dict[str, np.ndarray]:
         """The trace without what the model does not have, noise in the units of the data."""
@@ -188,7 +194,20 @@ class Run:
         far = 0 if nearby is None else int(np.count_nonzero(nearby == 0))
         if far:
             what = "entries, as roots" if self.settings.counts else "entries"
-            self.progress.note(hole_sentence(far * max(1, self.settings.copies), what))
+            self.note(hole_sentence(far * max(1, self.settings.copies), what))
+
+    def _tell_of_doubts(self, chain: AnyChain, scaled: np.ndarray, observed: np.ndarray) -> None:
+        """Say so if the model found nothing, or if too little was kept to tell the uncertainty."""
+        now = chain.now
+        kept = chain.trace()["noise_std"][-now.moments.draws * chain.rows_per_sweep :]
+        noise, whole = float(kept.mean()), math.sqrt(float(np.mean(scaled[observed] ** 2, dtype=np.float64)))
+        if noise > _ALL_NOISE * whole:
+            self.note(
+                f"nearly all of the data was taken for noise, {noise / whole:.0%} of its size: what is "
+                "written is little more than a constant, and its standard deviation does not tell of that"
+            )
+        if self.settings.model == "mgp-cp" and now.moments.draws == 1:
+            self.note("only one draw was kept, of which the standard deviation is 0: it tells nothing")
 
     def _read_off(
         self, chain: AnyChain, scaling: Scaling, variance: np.ndarray, n_items: int, seconds: float
@@ -218,5 +237,6 @@ class Run:
             n_items=n_items,
             threads=self.threads,
             seconds=seconds,
+            notes=tuple(self.notes),
             **terms,
         )

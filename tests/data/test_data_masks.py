@@ -25,7 +25,7 @@ def test_masked_entries_are_missing():
     assert observed_entries(np.ma.masked_array([1, 2])).tolist() == [True, True]
 
 
-@pytest.mark.parametrize("mask", [[True, False, True], [1, 0, 255], [0.5, 0.0, -1.0]])
+@pytest.mark.parametrize("mask", [[True, False, True], [255, 0, 255], [-0.5, 0.0, -0.5]])
 def test_meaning_of_a_mask(mask):
     assert observed_entries([1.0, 2.0, 3.0], mask).tolist() == [True, False, True]
     assert observed_entries([1.0, 2.0, 3.0], mask, mask_is="missing").tolist() == [False, True, False]
@@ -120,3 +120,22 @@ def test_a_meaning_without_a_mask():
         InputError, match="mask_is is 'missing' without a mask: give mask, or leave mask_is out"
     ):
         observed_entries([1.0], mask_is="missing")
+
+
+@pytest.mark.parametrize(
+    "mask, shades",
+    [
+        (np.array([[0, 3], [255, 255]], np.uint8), "3, 255"),
+        (np.array([[0.0, 0.5], [1.0, 1.0]]), "0.5, 1"),
+        (np.array([[1, 2], [1, 2]]), "1, 2"),
+    ],
+)
+def test_a_mask_has_two_numbers(mask, shades):
+    """Saved as a jpg, or interpolated, it would call observed what is not."""
+    with pytest.raises(InputError, match=rf"m holds {shades} and perhaps more numbers, expected two: 0"):
+        observed_entries(np.ones((2, 2)), mask, mask_name="m")
+
+
+@pytest.mark.parametrize("mask", [[[0, 255], [255, 0]], [[0.0, -1.0], [0.0, 0.0]], [[7, 7], [7, 7]]])
+def test_one_number_beside_zero_is_true(mask):
+    assert (observed_entries(np.ones((2, 2)), mask) == (np.array(mask) != 0)).all()

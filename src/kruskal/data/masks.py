@@ -30,7 +30,7 @@ def observed_entries(
     values : array_like
         The data. NaN entries and the masked entries of a `numpy.ma` array are missing.
     mask : array_like of bool or numbers, optional
-        Zero is False, anything else True. Its shape is that of `values`, or that of `values` without the last
+        Zero is False, one other number True. Its shape is that of `values`, or that without the last
         axis or with one entry along it, and then holds for all channels of a pixel.
     mask_is : {"observed", "missing"}
         What True means in `mask`.
@@ -88,11 +88,26 @@ def _fitting(mask: Any, shape: tuple[int, ...], stacked: bool, name: str, array_
     if numbers.dtype.kind == "f" and np.isnan(numbers).any():
         raise InputError(f"{name} holds NaN, expected booleans or numbers (zero is False)")
     flags = numbers != 0
+    _refuse_shades(numbers, flags, name)
     shapes = mask_shapes(shape, stacked)
     if flags.shape not in shapes:
         alternative = f" or {shapes[-1]}" if len(shapes) > 1 else ""
         raise InputError(f"{name} has shape {flags.shape}, expected {shape}{alternative} like {array_name}")
     return flags if flags.ndim == len(shape) else flags[..., np.newaxis]
+
+
+def _refuse_shades(numbers: np.ndarray, flags: np.ndarray, name: str) -> None:
+    """A mask that was blurred, or saved as a jpg, is no mask any more."""
+    if numbers.dtype == bool or not flags.any():
+        return
+    first = numbers.reshape(-1)[int(np.argmax(flags))]
+    other = flags & (numbers != first)
+    if other.any():
+        another = numbers.reshape(-1)[int(np.argmax(other))]
+        raise InputError(
+            f"{name} holds {first:g}, {another:g} and perhaps more numbers, expected two: 0, which is False, "
+            "and one for True (a jpg cannot hold a mask)"
+        )
 
 
 def _refuse_infinities(array: np.ndarray, observed: np.ndarray, name: str) -> None:

@@ -33,7 +33,8 @@ def nearby_share(
     """Share of observed entries in the box around every entry, float32, of the shape of ``observed``.
 
     The box reaches half a patch to either side, all along an axis that patches take whole, and ends where
-    ``observed`` ends, which may be a part of an array of ``array_shape``.
+    ``observed`` ends, which may be a part of an array of ``array_shape``. Of an array that is seen as a whole
+    the share is 0 in a slice across such an axis, a channel say, of which nothing is observed anywhere.
     """
     count = observed.astype(np.int32)
     volume = np.ones((1,) * observed.ndim, np.int32)
@@ -46,7 +47,13 @@ def nearby_share(
         count = before.take(stop, axis=axis) - before.take(first, axis=axis)
         lengths = (stop - first).astype(np.int32)
         volume = volume * lengths.reshape([-1 if other == axis else 1 for other in range(observed.ndim)])
-    return (count / volume).astype(np.float32)
+    share = (count / volume).astype(np.float32)
+    if array_shape is None or tuple(array_shape) == observed.shape:
+        for axis, (size, side) in enumerate(zip(observed.shape, patch_shape)):
+            if size == side > 1:
+                seen = observed.any(axis=tuple(other for other in range(observed.ndim) if other != axis))
+                np.moveaxis(share, axis, 0)[~seen] = 0.0
+    return share
 
 
 def hole_variance(
@@ -79,6 +86,7 @@ def hole_variance(
 def hole_sentence(count: int, what: str = "entries") -> str:
     """What to say of so many entries that nothing observed is near to; ``what`` has a standard deviation."""
     return (
-        f"{count} missing entries lie more than half a patch from any observed one: what is written there is "
-        f"a guess, and the standard deviation at least that of the observed {what}"
+        f"{count} missing entries lie more than half a patch from any observed one, or in a slice of the "
+        "array that has none: what is written there is a guess, and the standard deviation at least that of "
+        f"the observed {what}"
     )
