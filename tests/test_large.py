@@ -7,6 +7,7 @@ import pytest
 
 import kruskal
 from kruskal.blockwise import BlockwiseRun
+from kruskal.data import read, write
 from kruskal.errors import InputError
 
 zarr = pytest.importorskip("zarr", reason="zarr is not installed")
@@ -266,3 +267,26 @@ def test_wrong_options_get_a_sentence(options, sentence, tmp_path):
     with pytest.raises(kruskal.InputError, match="target must be the path"):
         kruskal.inpaint_large(np.ones((12, 12)), None)
     assert not list(tmp_path.iterdir())
+
+
+def test_stores_that_contain_what_is_read_or_written(tmp_path):
+    group = tmp_path / "e.zarr"
+    zarr.open_group(str(group), mode="w")
+    _, damaged, observed = texture((40, 40))
+    write(group / "in.zarr", damaged)
+    np.save(tmp_path / "mask.npy", observed)
+    (tmp_path / "link.zarr").symlink_to(group)
+    source, out = group / "in.zarr", tmp_path / "out.zarr"
+    refused = [
+        ((source, group), {}, "^target '.*e.zarr' would overwrite '.*in.zarr', give another name"),
+        ((source, tmp_path / "link.zarr"), {}, "^target '.*link.zarr' would overwrite '.*in.zarr', give"),
+        ((tmp_path / "mask.npy", group, source), {}, "^target '.*e.zarr' would overwrite '.*in.zarr', give"),
+        ((source, out), {"std": group}, "^std '.*e.zarr' would overwrite '.*in.zarr', give another name"),
+        ((source, source / "o.npy"), {}, "^target '.*o.npy' lies inside of '.*in.zarr', give another name"),
+    ]
+    for arguments, options, sentence in refused:
+        with pytest.raises(InputError, match=sentence):
+            kruskal.inpaint_large(*arguments, **(SHORT | options))
+    assert (read(source).values[observed] == damaged[observed]).all()
+    kruskal.inpaint_large(source, group / "out.zarr", **SHORT)  # beside it
+    assert read(group / "out.zarr").values.shape == (40, 40)

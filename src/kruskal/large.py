@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kruskal.blockwise import BlockwiseRun, Scene
-from kruskal.data.lazy import LazyArray, check_lazy_target
+from kruskal.data.lazy import LazyArray, check_lazy_target, contains, missing_chunks_note
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.progress import COMPILING, Progress, check_progress
 from kruskal.engines.threads import check_threads
@@ -182,20 +182,21 @@ def _open(
     _refuse_overwriting(target, std, source, observed)
     for array in (values, scene.mask):
         if array is not None and array.missing_chunks:
-            progress.note(
-                f"{array.missing_chunks} chunks of {array.name} are not there and read as its fill value: "
-                "if that is not meant, it is only half written"
-            )
+            progress.note(missing_chunks_note(array.missing_chunks, array.name))
     return scene
 
 
 def _refuse_overwriting(target: Any, std: Any, *read: Any) -> None:
-    taken = {os.path.realpath(path) for path in read if isinstance(path, str | os.PathLike)}
+    taken = [path for path in read if isinstance(path, str | os.PathLike)]
     for name, path in (("target", target), ("std", std)):
-        if path is not None and os.path.realpath(path) in taken:
-            raise InputError(f"{name} '{path}' would overwrite another array of the run, give another name")
-        if path is not None:
-            taken.add(os.path.realpath(path))
+        if path is None:
+            continue
+        for other in taken:
+            if contains(path, other):
+                raise InputError(f"{name} '{path}' would overwrite '{other}', give another name")
+            if contains(other, path):
+                raise InputError(f"{name} '{path}' lies inside of '{other}', give another name")
+        taken.append(path)
 
 
 def _block_shape(given: Sequence[int] | None, values: LazyArray) -> tuple[int, ...]:

@@ -2,13 +2,16 @@
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cli_tools import SMALL, listing
 
-from kruskal import restore
+from kruskal import data, restore
+from kruskal.cli import checks
 from kruskal.cli.errors import name_options
 
 ORDER_2 = np.random.default_rng(0).random((12, 12))
@@ -141,6 +144,17 @@ def test_bad_options(refused, files, options, part):
         (["-o", "out.npy", "--checkpoint", "absent/run"], "--checkpoint"),
         (["-o", "out.npy", "--checkpoint", "text.txt"], "is a file"),
         (["-o", "out.npy", "--checkpoint", "."], "holds other files"),
+        (
+            ["-o", "out.npy", "--figures", "out.npy"],
+            "--figures out.npy would overwrite --output out.npy; give",
+        ),
+        (["-o", "out.npy", "--report", "out.html", "--figures", "out.html"], "overwrite --report out.html"),
+        (["-o", "out.npy", "--figures", "run", "--checkpoint", "run"], "would overwrite --checkpoint run;"),
+        (["-o", "out.npy", "--figures", "run/f", "--checkpoint", "run"], "lies inside of --checkpoint run;"),
+        (["-o", "out.npy", "--save", "folder/input.npz", "--checkpoint", "folder"], "would overwrite --save"),
+        (["-o", "out.zarr", "--checkpoint", "out.zarr"], "--checkpoint out.zarr would overwrite --output"),
+        (["-o", "out.zarr", "--checkpoint", "out.zarr/run"], "run lies inside of --output out.zarr; give"),
+        (["-o", "out.zarr", "--std", "out.zarr/std.npy"], "std.npy lies inside of --output out.zarr; give"),
     ],
 )
 def test_bad_places(refused, files, monkeypatch, options, part):
@@ -345,3 +359,86 @@ def test_words_that_are_no_choice_and_no_number(files, refused, words, sentence)
 def test_an_output_that_is_a_folder(files, refused):
     assert "cannot write 'folder': it is a folder" in refused("inpaint", "good.npy", "-o", "folder")
     assert "not the folder 'folder'." in refused("corrupt", "good.npy", "-o", "folder")
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """No run may start."""
+
+    def never(*_, **__):
+        raise AssertionError("the run must not start")
+
+    for name in ("kruskal.restore.inpaint", "kruskal.learning.learn", "kruskal.large.inpaint_large"):
+        monkeypatch.setattr(name, never)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("inpaint picture.png -o restoration.png", "--output restoration.png"),
+        ("inpaint picture.png -o out.png --std traces.png", "--std traces.png"),
+        ("inpaint uncertainty.png -o out.png", "IN uncertainty.png"),
+        ("inpaint picture.png --mask ranks.png -o out.png", "--mask ranks.png"),
+        ("learn dictionary.png -o out.npz", "dictionary.png"),
+        ("learn picture.png --mask traces.png -o out.npz", "traces.png"),
+    ],
+)
+@pytest.mark.parametrize("folder", [".", "link"])
+def test_figures_overwrite_nothing(refused, started, picture, tmp_path, words, sentence, folder):
+    for name in ("uncertainty", "dictionary", "ranks"):
+        (tmp_path / f"{name}.png").write_bytes((tmp_path / "picture.png").read_bytes())
+    (tmp_path / "link").symlink_to(".")
+    said = refused(*words.split(), "--figures", folder)
+    assert said == f"--figures {folder} would overwrite {sentence}; give another name."
+
+
+def test_figures_beside_other_files(cli, picture, tmp_path):
+    """The names that are refused are those that are written, and no others."""
+    (tmp_path / "uncertainty.png").write_bytes((tmp_path / "picture.png").read_bytes())
+    words = ("--patch", "4x4", "--atoms", "8", "--sweeps", "5", "--threads", "1", "--quiet")
+    for name, command in (("l", "learn"), ("i", "inpaint")):
+        (tmp_path / name).mkdir()
+        suffix = {"learn": ".npz", "inpaint": ".png"}[command]
+        answer = cli(command, "uncertainty.png", "-o", f"{name}/out{suffix}", "--figures", name, *words)
+        assert answer.status == 0, answer.err
+        written = {path.name for path in (tmp_path / name).iterdir()} - {f"out{suffix}"}
+        assert written == set({"l": checks.DICTIONARY_FIGURES, "i": checks.RESTORATION_FIGURES}[name])
+
+
+@pytest.mark.parametrize("options", [[], ["--out-of-core"]])
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("e.zarr/in.zarr -o e.zarr", "--output e.zarr would overwrite IN e.zarr/in.zarr; give another name."),
+        ("e.zarr/in.npy -o e.zarr", "--output e.zarr would overwrite IN e.zarr/in.npy; give another name."),
+        ("e.zarr/in.zarr -o o.npy --std e.zarr", "--std e.zarr would overwrite IN e.zarr/in.zarr; give"),
+        ("good.npy --mask e.zarr/in.npy -o e.zarr", "--output e.zarr would overwrite --mask e.zarr/in.npy;"),
+        ("e.zarr/in.zarr -o e.zarr/in.zarr/o.npy", "o.npy lies inside of IN e.zarr/in.zarr; give another"),
+    ],
+)
+def test_stores_that_contain_what_is_read(refused, started, files, tmp_path, words, sentence, options):
+    zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+    zarr.open_group(str(tmp_path / "e.zarr"), mode="w")
+    data.write(tmp_path / "e.zarr" / "in.zarr", ORDER_2)
+    np.save(tmp_path / "e.zarr" / "in.npy", ORDER_2 > 0.5)
+    assert sentence in refused("inpaint", *words.split(), *options)
+
+
+def test_a_dictionary_does_not_go_into_a_store_that_is_read(refused, started, tmp_path):
+    pytest.importorskip("zarr", reason="zarr is not installed")
+    data.write(tmp_path / "in.zarr", ORDER_2)
+    said = refused("learn", "in.zarr", "-o", "in.zarr/d.npz")
+    assert said == "--output in.zarr/d.npz lies inside of in.zarr; give another name."
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_summary_that_cannot_be_printed(files, tmp_path):
+    """A process of its own, as the standard output is that of a process."""
+    words = ("inpaint", "good.npy", "-o", "out.npy", "--json", "--quiet", *SMALL)
+    with open("/dev/full", "w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "kruskal", *words], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE
+        )
+    assert run.returncode == 1
+    assert run.stderr.startswith(b"kruskal: out.npy written, but not its summary: the disk is full.\n")
+    assert (tmp_path / "out.npy").exists()

@@ -98,3 +98,19 @@ def test_damaged_chunks_are_told_in_one_sentence(tmp_path):
     )
     assert run.returncode == 2 and run.stderr.startswith("kruskal: cannot read [0:64, 0:64] of 'in.zarr': ")
     assert run.stderr.count("\n") == 1, run.stderr
+
+
+@pytest.mark.parametrize("option", [None, "--mask", "--reference"])
+@pytest.mark.parametrize("command", ["inpaint", "denoise"])
+def test_missing_chunks_are_told_in_memory(cli, stored, tmp_path, command, option):
+    half = zarr.open_array(str(tmp_path / "half.zarr"), mode="w", shape=(30, 30), dtype="f4", chunks=(16, 16))
+    half[:16] = (stored[:16] > 0) if option == "--mask" else stored[:16]
+    files = ("half.zarr",) if option is None else ("in.zarr", option, "half.zarr")
+    small = (*SMALL[:-2], "--sweeps", "4", "--no-auto")
+    answer = cli(command, *files, "-o", "out.npy", *small)
+    assert answer.status == 0, answer.err
+    assert answer.err.count("2 chunks of 'half.zarr' are not there and read as its fill value") == 1
+    assert "not there" not in cli(command, *files, "-o", "out.npy", *small, "--quiet").err
+    told = json.loads(cli("info", "half.zarr", "--json").out)
+    assert told["missing_chunks"] == 2
+    assert "missing_chunks" not in json.loads(cli("info", "in.zarr", "--json").out)

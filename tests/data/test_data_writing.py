@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 from contextlib import contextmanager
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from kruskal.data import Metadata, atomic_path, check_writable, read, write
 from kruskal.data.formats import hdf5, npy, zarr_store
+from kruskal.data.lazy import written_in_boxes
 from kruskal.errors import InputError
 
 SUFFIXES = [".png", ".jpg", ".bmp", ".tif", ".npy", ".npz", ".mat", ".nii", ".nii.gz", ".h5", ".zarr"]
@@ -183,6 +185,41 @@ def test_other_folders_are_never_replaced_by_zarr(tmp_path):
     (tmp_path / "a.zarr" / "thesis.tex").write_text("x")
     refused(tmp_path / "a.zarr", "not a zarr store")
     assert listing(tmp_path / "a.zarr") == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("separator", [".", "/"])
+def test_only_a_store_of_one_array_is_replaced(tmp_path, zarr_format, separator):
+    zarr = pytest.importorskip("zarr", minversion="3", reason="zarr 3 is not installed")
+    if zarr_format == 2:
+        encoding = {"name": "v2", "separator": separator}
+    else:
+        encoding = {"name": "default", "separator": separator}
+    path = tmp_path / "a.zarr"
+    options = {"shape": (4, 5), "chunks": (2, 2), "dtype": "f4"}
+
+    def grouped(*names):
+        group = zarr.open_group(str(path), mode="a", zarr_format=zarr_format)
+        group.attrs["unit"] = "mm"
+        for name in names:
+            array = group.create_array(name, chunk_key_encoding=encoding, **options)
+            array[...] = 1.0
+            array.attrs["name"] = name
+
+    grouped("deep/0")
+    write(path, np.zeros((4, 5)))  # of a group with one array, and then of an array
+    write(path, np.ones((3, 5)))
+    assert read(path).values.shape == (3, 5)
+    (path / "notes.txt").write_text("x")
+    refused(path, "notes.txt", "not of zarr and would be lost")
+    (path / "notes.txt").unlink()
+    write(path, np.zeros((4, 5)))
+    shutil.rmtree(path)
+    grouped("0", "deep/c")
+    refused(path, "the store holds 2 arrays")
+    with pytest.raises(InputError, match="2 arrays"), written_in_boxes(path, (4, 5), "float32", {}):
+        raise AssertionError("nothing must be computed")
+    assert read(path, key="0").values.shape == (4, 5)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,22 @@ import numpy as np
 from kruskal.cli.job import Job
 from kruskal.data import check_writable
 from kruskal.data.atomic import check_place
+from kruskal.data.lazy import contains
+from kruskal.engines import checkpoint_files
 from kruskal.errors import InputError
 
 if TYPE_CHECKING:
     from kruskal.cli.inputs import Inputs
+
+DICTIONARY_FIGURES = ("dictionary.png", "ranks.png", "traces.png")
+RESTORATION_FIGURES = ("restoration.png", "uncertainty.png", *DICTIONARY_FIGURES)
+"""What is written into a folder for figures, which may hold other files as well."""
+_CHECKPOINT = (
+    checkpoint_files.HEADER,
+    checkpoint_files.INPUT,
+    checkpoint_files.DICTIONARY,
+    checkpoint_files.JOB,
+)
 
 
 def check_outputs(job: Job) -> None:
@@ -39,7 +51,31 @@ def check_output(output: Path, suffix: str, inputs: Sequence[Path], figures: Pat
             raise InputError(f"--output {output} would overwrite {file}; give another name.")
     _check_file(output, "--output", suffix)
     if figures is not None:
+        check_apart(f"--figures {figures}", figures, {f"--output {output}": output}, ())
         check_new_folder(figures, f"--figures {figures}")
+
+
+def check_apart(name: str, path: Path, taken: Mapping[str, Path], files: Sequence[str] | None = None) -> None:
+    """Complain about an output that would overwrite other files of the run, or lie inside one of its stores.
+
+    Parameters
+    ----------
+    name : str
+        The output in messages.
+    path : Path
+        A file, or a store, which is replaced with all that is in it, or a folder.
+    taken : mapping of str to Path
+        The other files, by what messages call them.
+    files : sequence of str, optional
+        What is written into a folder that may hold other files as well.
+    """
+    written = [path] if files is None else [path / file for file in files]
+    for other, place in taken.items():
+        same = contains(path, place) and contains(place, path)
+        if same or any(contains(part, place) for part in written):
+            raise InputError(f"{name} would overwrite {other}; give another name.")
+        if contains(place, path):
+            raise InputError(f"{name} lies inside of {other}; give another name.")
 
 
 def check_result_fits(job: Job, inputs: Inputs) -> None:
@@ -77,9 +113,12 @@ def _check_file(path: Path, option: str, *suffixes: str) -> None:
 
 
 def _check_distinct(job: Job) -> None:
-    taken = {os.path.realpath(path): f"{option} {path}" for option, path in job.input_files().items()}
+    taken = {f"{option} {path}": path for option, path in job.input_files().items()}
     for option, path in job.output_files().items():
-        place = os.path.realpath(path)
-        if place in taken:
-            raise InputError(f"{option} {path} would overwrite {taken[place]}; give another name.")
-        taken[place] = f"{option} {path}"
+        check_apart(f"{option} {path}", path, taken)
+        taken[f"{option} {path}"] = path
+    if job.checkpoint is not None:
+        check_apart(f"--checkpoint {job.checkpoint}", job.checkpoint, taken, _CHECKPOINT)
+        taken[f"--checkpoint {job.checkpoint}"] = job.checkpoint
+    if job.figures is not None:
+        check_apart(f"--figures {job.figures}", job.figures, taken, RESTORATION_FIGURES)

@@ -79,9 +79,13 @@ def learn(
     )  # fmt: skip
     masks = list(mask or [])
 
-    from kruskal.cli.checks import check_output
+    from kruskal.cli.checks import DICTIONARY_FIGURES, check_apart, check_output
 
-    check_output(output, ".npz", [*input_files, *masks], figures)
+    taken = {str(path): path for path in [*input_files, *masks]}
+    check_output(output, ".npz", list(taken.values()), figures)
+    check_apart(f"--output {output}", output, taken)
+    if figures is not None:
+        check_apart(f"--figures {figures}", figures, taken, DICTIONARY_FIGURES)
     if masks and len(masks) != len(input_files):
         raise InputError(
             f"--mask must be given once for every IN: {len(masks)} for {len(input_files)} files; "

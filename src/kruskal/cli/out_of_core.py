@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json as json_format
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 
 from kruskal import __version__
 from kruskal.cli.checks import check_outputs
@@ -50,8 +47,8 @@ def is_wanted(job: Job) -> bool:
         return False
 
 
-def restore(job: Job) -> None:
-    """Restore as the command asks; nothing but the result, and its standard deviation, is written."""
+def restore(job: Job) -> dict[str, Any]:
+    """Restore as the command asks, into files, and return the numbers to tell."""
     for option in _needs_all(job):
         raise InputError(f"{option} needs the whole array in memory: leave it or --out-of-core out.")
     check_outputs(job)
@@ -68,16 +65,7 @@ def restore(job: Job) -> None:
             )  # fmt: skip
     finally:
         progress.stop()
-    summary = _summarise(found)
-    if job.json:
-        typer.echo(json_format.dumps(summary, allow_nan=False))
-    elif not job.quiet:
-        typer.echo(_as_text(summary))
-        typer.echo(f"written: {', '.join(str(path) for path in _written(job))}")
-
-
-def _written(job: Job) -> list[Path]:
-    return list(job.output_files().values())
+    return _summarise(found)
 
 
 def _needs_all(job: Job) -> list[str]:
@@ -122,7 +110,8 @@ def _summarise(found: LargeRestoration) -> dict[str, Any]:
     )
 
 
-def _as_text(summary: dict[str, Any]) -> str:
+def as_text(summary: dict[str, Any]) -> str:
+    """The numbers of a restoration, for people."""
     blocks = f"{counted(summary['n_blocks'], 'block')} of {shape_text(summary['block_shape'])}"
     return (
         f"{summary['model']}: {counted(summary['epochs'], 'epoch')} over {blocks} with "

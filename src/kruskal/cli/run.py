@@ -34,7 +34,8 @@ def run(job: Job) -> None:
     with _stoppable():
         if out_of_core.is_wanted(job):
             with _explained(job):
-                out_of_core.restore(job)
+                summary = out_of_core.restore(job)
+            _tell(job, summary, out_of_core.as_text)
         else:
             _run(job)
 
@@ -56,7 +57,7 @@ def _run(job: Job) -> None:
         try:
             if job.checkpoint is not None:
                 job_file.store(job, inputs.digest)
-            restoration = _sample(job, lambda progress: _restore(job, inputs, progress))
+            restoration = _sample(job, inputs, _restore)
         except (InputError, MemoryError, OSError) as error:
             _forget_useless(job)
             raise _with_hint(job, error) from None
@@ -82,7 +83,7 @@ def _resume_held(job: Job, digest: str, threads: int | None, json: bool, quiet: 
     if inputs.digest != digest:
         raise InputError(f"{job.input} or its mask changed since the run in {job.checkpoint} was started.")
     with _explained(job):
-        restoration = _sample(job, lambda progress: _go_on(job, inputs, progress))
+        restoration = _sample(job, inputs, _go_on)
         summary = _finish(job, inputs, restoration)
     _tell(job, summary)
 
@@ -112,12 +113,14 @@ def _go_on(job: Job, inputs: Inputs, progress: Progress) -> Restoration:
     return restore.resume(job.checkpoint, threads=job.settings["threads"], progress=progress)
 
 
-def _sample(job: Job, call: Callable[[Progress], Restoration]) -> Restoration:
+def _sample(job: Job, inputs: Inputs, call: Callable[[Job, Inputs, Progress], Restoration]) -> Restoration:
     """Call the library with a progress display, which is taken down in any case."""
     progress = choose(job.quiet)
     try:
+        for note in inputs.notes:
+            progress.note(note)
         with named_by_options(job.input):
-            return call(progress)
+            return call(job, inputs, progress)
     finally:
         progress.stop()
 
@@ -143,13 +146,19 @@ def _finish(job: Job, inputs: Inputs, restoration: Restoration) -> dict[str, Any
     return summary
 
 
-def _tell(job: Job, summary: dict[str, Any]) -> None:
+def _tell(job: Job, summary: dict[str, Any], words: Callable[[dict[str, Any]], str] = as_text) -> None:
     """Print the summary as the user wants it."""
-    if job.json:
-        typer.echo(json_format.dumps(summary, allow_nan=False))
-    elif not job.quiet:
-        typer.echo(as_text(summary))
-        typer.echo(f"written: {', '.join(str(path) for path in _written(job))}")
+    written = ", ".join(str(path) for path in _written(job))
+    try:
+        if job.json:
+            typer.echo(json_format.dumps(summary, allow_nan=False))
+        elif not job.quiet:
+            typer.echo(words(summary))
+            typer.echo(f"written: {written}")
+    except BrokenPipeError:  # whoever reads it has seen enough
+        raise
+    except OSError as error:
+        raise Stopped(f"{written} written, but not its summary: {machine_sentence(error)}", 1) from None
 
 
 def _written(job: Job) -> list[Path]:

@@ -23,6 +23,19 @@ LAZY_SUFFIXES = (*zarr_store.SUFFIXES, *npy.SUFFIXES)
 Box = tuple[slice, ...]
 
 
+def contains(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool:
+    """Whether replacing `folder` would replace `path`: they are the same place, or it lies inside."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def missing_chunks_note(number: int, name: str) -> str:
+    """What to say of a store that has fewer chunks than its shape asks for."""
+    return (
+        f"{number} chunks of {name} are not there and read as its fill value: "
+        "if that is not meant, it is only half written"
+    )
+
+
 @dataclass(frozen=True)
 class LazyArray:
     """An array of real numbers that is not in memory.
@@ -101,11 +114,11 @@ def _open_path(path: Path, argument: str, key: str | None) -> LazyArray:
                 lambda box: np.array(np.load(path, mmap_mode="r", allow_pickle=False)[box]),
             )  # fmt: skip
         array, extras = zarr_store.open_array(path, key)
-        missing = int(array.nchunks) - int(array.nchunks_initialized)
     except InputError:
         raise
     except Exception as error:
         raise unreadable(path, error) from error
+    missing = extras.pop("missing_chunks", 0)  # of the source: it is not so of what is written
     if missing == array.nchunks:
         raise InputError(f"cannot read {name}: none of its {array.nchunks} chunks is there")
     return LazyArray(

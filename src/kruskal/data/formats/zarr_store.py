@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +21,9 @@ from kruskal.errors import InputError
 FAMILY = "zarr"
 SUFFIXES: tuple[str, ...] = (".zarr",)
 MARKERS = ("zarr.json", ".zarray", ".zgroup")
+_WRITTEN_BY_ZARR = re.compile(
+    r"zarr\.json|\.z(array|attrs|group|metadata)|c|(c\.)?\d+(\.\d+)*|.+\.partial"  # metadata, chunks
+)
 
 
 def read(path: Path, key: str | None) -> Content:
@@ -47,6 +53,9 @@ def open_array(path: Path, key: str | None) -> tuple[Any, dict[str, Any]]:
     extras["zarr_format"] = getattr(description, "zarr_format", 2)
     if getattr(description, "dimension_names", None):
         extras["dimension_names"] = tuple(description.dimension_names)  # type: ignore[union-attr]
+    missing = int(array.nchunks) - int(array.nchunks_initialized)
+    if missing:
+        extras["missing_chunks"] = missing
     return array, extras
 
 
@@ -66,9 +75,10 @@ def read_box(array: Any, box: Any) -> Any:
 
 
 def stored_dtype(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.dtype:
-    """Any integer or float of up to 64 bits; a folder that is no zarr store is never replaced."""
+    """Any integer or float of up to 64 bits; of folders only a store of one array is ever replaced."""
     if path.is_dir() and any(path.iterdir()) and not any((path / name).exists() for name in MARKERS):
         raise InputError(f"cannot write '{path}': the folder exists and is not a zarr store")
+    _refuse_more_than_one_array(path)
     return common_float(dtype)
 
 
@@ -111,6 +121,31 @@ def create(path: Path, shape: tuple[int, ...], dtype: np.dtype, extras: Mapping[
     if attributes:
         array.attrs.update(attributes)
     return array
+
+
+def _refuse_more_than_one_array(path: Path) -> None:
+    """Complain about a store that holds more than a result would replace, which would be lost with it."""
+    n_arrays = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            if not _WRITTEN_BY_ZARR.fullmatch(name):
+                raise InputError(
+                    f"cannot write '{path}': the store holds '{os.path.join(folder, name)}', which is not of "
+                    "zarr and would be lost, expected a store of one array or a new name"
+                )
+        n_arrays += ".zarray" in names or ("zarr.json" in names and not _is_group(Path(folder, "zarr.json")))
+    if n_arrays > 1:
+        raise InputError(
+            f"cannot write '{path}': the store holds {n_arrays} arrays, all of which would be replaced, "
+            "expected a store of one array or a new name"
+        )
+
+
+def _is_group(description: Path) -> bool:
+    try:
+        return bool(json.loads(description.read_bytes())["node_type"] == "group")
+    except (OSError, ValueError, KeyError, TypeError):  # damaged, so it may have been an array
+        return False
 
 
 def _walk(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
