@@ -35,7 +35,7 @@ class Row(NamedTuple):
     labels: bool = True
 
 
-LARGE = {"epochs": 20, "cells": "drawn", "sharpness": 1.0, "dropout": 0.5}
+LARGE = {"epochs": 40, "cells": "drawn", "sharpness": 1.0, "dropout": 0.5}
 """For models that can fit all training images: chance keeps them from it."""
 SMALL = {"epochs": 20, "pretrain": True, "dropout": 0.2}
 """For R = 1, which cannot; all settings were chosen with the last 10,000 training images left out."""
