@@ -104,7 +104,8 @@ def test_bad_arrays(refused, files, command, name, part):
         (["--alpha", "maybe"], "--alpha"),
         (["--usage-prior", "3"], "--usage-prior"),
         (["--usage-prior", "0,1"], "--usage-prior"),
-        (["--checkpoint-seconds", "-1"], "--checkpoint-seconds"),
+        (["--checkpoint-seconds", "-1", "--checkpoint", "run"], "--checkpoint-seconds must be a number"),
+        (["--checkpoint-seconds", "5"], "--checkpoint-seconds is 5 without a folder: give --checkpoint, or"),
         (["--key", "x"], "key"),
     ],
 )

@@ -1,6 +1,7 @@
 """inpaint and denoise, end to end on small arrays."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -197,7 +198,8 @@ def test_options_reach_the_library(cli, picture, monkeypatch):
         *("inpaint", "picture.png", "-o", "out.png", "--patch", "4x5", "--stride", "2x3", "--atoms", "6"),
         *("--rank", "3", "--alpha", "2.5", "--usage-prior", "6,1", "--codes", "uncollapsed", "--sweeps", "4"),
         *("--burn-in", "1", "--start", "random", "--seed", "3", "--threads", "1", "--channels", "cut"),
-        *("--model", "kfa", "--checkpoint-seconds", "9", "--setting", "paper", "--regions", "3"),
+        *("--model", "kfa", "--checkpoint", "run", "--checkpoint-seconds", "9"),
+        *("--setting", "paper", "--regions", "3"),
         *("--grouping", "likeness", "--counts"),
         *("--no-auto", "--until-converged", "--time-budget", "60", "--annealing", "1"),
     )
@@ -224,7 +226,7 @@ def test_options_reach_the_library(cli, picture, monkeypatch):
     wanted |= {"until_converged": True, "time_budget": 60.0, "dictionary": None, "adapt": False}
     wanted |= {"online": None, "batch_size": None, "epochs": None, "passes": None}
     wanted |= {"start": "random", "threads": 1, "channels": "cut", "checkpoint_seconds": 9.0}
-    assert given == {**wanted, "checkpoint": None}
+    assert given == {**wanted, "checkpoint": Path("run")}
 
 
 def test_number_of_threads_does_not_change_a_byte(cli, damaged, tmp_path):

@@ -122,8 +122,14 @@ def restore(
         ),
     ] = None,
     checkpoint_seconds: Annotated[
-        float, typer.Option(metavar="S", help="Seconds between two checkpoints.", rich_help_panel=RUN)
-    ] = 120.0,
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="Seconds between two checkpoints.",
+            show_default="120",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
     keep_observed: Annotated[
         bool,
         typer.Option(
@@ -179,6 +185,11 @@ def restore(
     """Parse the options of inpaint and denoise and run."""
     options.check_key(mask_key, mask, "--mask-key", "--mask")
     options.check_key(reference_key, reference, "--reference-key", "--reference")
+    if checkpoint_seconds is not None and checkpoint is None:
+        raise InputError(
+            f"--checkpoint-seconds is {checkpoint_seconds:g} without a folder: give --checkpoint, or leave "
+            "--checkpoint-seconds out."
+        )
     if keep_observed and context.info_name == "denoise":
         raise InputError("--keep-observed leaves denoise nothing to do; it is for inpaint.")
     settings = model_options.as_settings(
@@ -197,7 +208,9 @@ def restore(
         "batch_size": options.at_least(batch_size, 1, "--batch-size"),
         "epochs": options.at_least(epochs, 1, "--epochs"),
         "passes": options.at_least(passes, 1, "--passes"),
-        "checkpoint_seconds": options.not_negative(checkpoint_seconds, "--checkpoint-seconds"),
+        "checkpoint_seconds": options.not_negative(
+            120.0 if checkpoint_seconds is None else checkpoint_seconds, "--checkpoint-seconds"
+        ),
     }
 
     from kruskal.cli.job import Job
