@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,11 @@ from kruskal.patches import (
     Items,
     Ordinary,
     Part,
+    Slices,
     hole_sentence,
     hole_variance,
     nearby_share,
+    seen_slices,
     within,
 )
 from kruskal.random import Stream, generator
@@ -112,7 +114,10 @@ class Scene:
 
 @dataclass(frozen=True, kw_only=True)
 class BlockwiseRun:
-    """One run: what it is told, see `kruskal.inpaint_large`, and who is told how far it is."""
+    """One run: what it is told, see `kruskal.inpaint_large`, and who is told how far it is.
+
+    ``slices`` are learned on the way: every block is read for the atoms before any is restored.
+    """
 
     scene: Scene
     settings: Settings
@@ -128,6 +133,7 @@ class BlockwiseRun:
     burn_in: int
     threads: int
     progress: Progress
+    slices: Slices = field(default_factory=dict)
 
     def learn(self) -> Ongoing:
         """Go over the blocks in random order and learn from some of the patches that begin in each."""
@@ -160,7 +166,7 @@ class BlockwiseRun:
                 part, core = self.blocks.covering(number), self.blocks.core(number)
                 box = self.blocks.surroundings(number)
                 scaled, seen = self._read(box)
-                nearby = nearby_share(seen, self.settings.patch_shape, values.shape)
+                nearby = nearby_share(seen, self.settings.patch_shape, values.shape, self.slices)
                 inside = within(box, part.box)
                 scaled, seen, nearby = scaled[inside], seen[inside], nearby[inside]
                 found = self._expected(ongoing, part, scaled, seen, number)
@@ -206,6 +212,8 @@ class BlockwiseRun:
         if part is None:
             return []
         scaled, seen = self._read(part.box)
+        for axis, found in seen_slices(seen, self.settings.patch_shape, self.scene.values.shape).items():
+            self.slices[axis] = self.slices.get(axis, False) | found
         if not seen.any():
             return []
         items = part.cut(scaled, seen)

@@ -8,6 +8,7 @@ from typing import Any
 from kruskal import defaults
 from kruskal.errors import InputError, check_seed, flag, one_of, positive_pair, whole_number
 from kruskal.gibbs.local import MOST_ATOMS
+from kruskal.gibbs.shrinkage import AlphaPrior
 from kruskal.gibbs.stack import stack_shape
 from kruskal.gibbs.start import check_start
 from kruskal.gibbs.usage import UsagePrior
@@ -46,6 +47,7 @@ class Settings:
     ``array_shape``, is restored.
     ``grouping`` says what the ``regions`` are: patches that lie near each other, or that look alike.
     Of ``counts`` the roots are restored, and all that is in units of the data here is in theirs.
+    ``alpha_prior`` is None for that of the model.
     """
 
     setting: str
@@ -77,6 +79,7 @@ class Settings:
     copies: int = 0
     grouping: str = "place"
     counts: bool = False
+    alpha_prior: tuple[float, float] | None = None
 
     @property
     def grid(self) -> Grid:
@@ -97,8 +100,8 @@ class Settings:
         shrinkage: dict[str, Any] = {"alpha_mode": self.alpha}
         if not isinstance(self.alpha, str):
             shrinkage = {"alpha_mode": "fixed", "alpha_start": self.alpha}
-        elif self.setting != "paper" and self.n_atoms * self.rank < _MANY_TERMS:
-            shrinkage["alpha_prior"] = PROPER_ALPHA  # the paper's would have the say there, and has no end
+        elif self.alpha_prior is not None:
+            shrinkage["alpha_prior"] = AlphaPrior(*self.alpha_prior)
         if self.model == "mgp-cp":
             whole = self.grid.n_items == 1
             return MGPCPModel(
@@ -227,14 +230,17 @@ def resolve(
             rank = defaults.default_terms(sizes, grid.n_items, seen)
         else:
             rank = defaults.paper_rank(sizes) if paper else defaults.default_rank(sizes, look)
+    rank = check_rank(rank, sizes) if model != "bpfa" else 0
+    n_atoms = whole_number("n_atoms", n_atoms, 1, MOST_ATOMS)
+    few = model == "kfa" and not paper and n_atoms * rank < _MANY_TERMS
     return Settings(
         setting=setting,
         model=model,
         array_shape=grid.array_shape,
         patch_shape=grid.patch_shape,
         stride=grid.stride,
-        n_atoms=whole_number("n_atoms", n_atoms, 1, MOST_ATOMS),
-        rank=check_rank(rank, sizes) if model != "bpfa" else 0,
+        n_atoms=n_atoms,
+        rank=rank,
         sweeps=n_sweeps,
         burn_in=n_burn_in,
         start=check_start(start),
@@ -253,6 +259,7 @@ def resolve(
         if model != "mgp-cp" and known_atoms != "fixed" and not least_noise
         else None,
         least_noise=least_noise,
+        alpha_prior=PROPER_ALPHA if few else None,  # the paper's would have the say there, and has no end
         **batching._asdict(),
     )
 

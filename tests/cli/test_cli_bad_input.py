@@ -150,8 +150,6 @@ def test_bad_options(refused, files, options, part):
             "--figures out.npy would overwrite --output out.npy; give",
         ),
         (["-o", "out.npy", "--report", "out.html", "--figures", "out.html"], "overwrite --report out.html"),
-        (["-o", "out.npy", "--figures", "run", "--checkpoint", "run"], "would overwrite --checkpoint run;"),
-        (["-o", "out.npy", "--figures", "run/f", "--checkpoint", "run"], "lies inside of --checkpoint run;"),
         (["-o", "out.npy", "--save", "folder/input.npz", "--checkpoint", "folder"], "would overwrite --save"),
         (["-o", "out.zarr", "--checkpoint", "out.zarr"], "--checkpoint out.zarr would overwrite --output"),
         (["-o", "out.zarr", "--checkpoint", "out.zarr/run"], "run lies inside of --output out.zarr; give"),

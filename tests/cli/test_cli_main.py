@@ -191,8 +191,27 @@ def test_an_interrupt_that_comes_too_late_does_not_come_after_the_end(monkeypatc
         return 0
 
     monkeypatch.setattr(kruskal.cli.app, "app", done_soon)
+    monkeypatch.setattr(kruskal.cli.errors, "_AGAIN_SECONDS", 5.0)
     assert main(["inpaint"]) == 0
-    time.sleep(0.3)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_an_interrupt_that_comes_again_does_not_disturb_a_checkpoint(monkeypatch, capsys, ctrl_c):
+    import kruskal.cli.app
+    from kruskal.engines.lock import undisturbed
+
+    saved = []
+
+    def app(**options):
+        ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))()
+        with undisturbed(afterwards=True):
+            time.sleep(0.3)
+            saved.append(True)
+        return 0
+
+    monkeypatch.setattr(kruskal.cli.app, "app", app)
+    assert main(["inpaint"]) == 130 and saved == [True]
+    assert capsys.readouterr().err == "kruskal: interrupted.\n"
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])

@@ -270,6 +270,10 @@ def test_scores_are_of_images_with_labels(of_bytes):
     with_none = [None if label < 0 else int(label) for label in some]
     weight = np.arange(len(y))
     assert model.score(X, with_none, weight) == model.score(X[1::2], y[1::2], weight[1::2])
+    with pytest.raises(InputError, match=r"sample_weight has shape \(5,\), expected"):
+        model.score(X, some, np.ones(5))
+    with pytest.raises(InputError, match="X has entries of type object"):
+        model.score(None, some)
     with pytest.raises(InputError, match="y has no labels"):
         model.score(X, np.full(len(y), -1))
     with pytest.raises(InputError, match="y holds strings, but the classes are numbers"):

@@ -273,3 +273,16 @@ def test_images_with_other_channels_than_the_start_was_learned_from(layers):
     X, y = bars(60)
     with pytest.raises(InputError, match="X has images with 3 channels, expected 1"):
         kruskal.KruskalDGDN(start=layers, **OPTIONS).fit(np.stack([X, X, X], axis=3), y)
+
+
+def test_pictures_that_are_made_from_given_layers_are_less_their_median(layers):
+    """What is left of the layers' own offset becomes biases: the pass upwards stays theirs."""
+    X, y = bars(60)
+    options = OPTIONS | {"generative": 1.0, "epochs": 1, "learning_rate": 1e-9}
+    model = kruskal.KruskalDGDN(start=layers, **options).fit(X + 0.3, y)
+    assert model._given.offset == pytest.approx(np.median(X) + 0.3, rel=1e-5)
+    found, wanted = model.transform(X + 0.3), layers.transform(X + 0.3)
+    assert found / found.max() == pytest.approx(wanted / wanted.max(), abs=1e-3)
+    white = kruskal.KruskalDGDN(start=layers, **options | {"learning_rate": 1e-2, "least_steps": 300})
+    made = white.fit(1.0 - X, y).reconstruct(1.0 - X)
+    assert np.abs(made - (1.0 - X)).mean() < 0.15  # 0.8 without, and 0.06 for their median alone

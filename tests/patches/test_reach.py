@@ -184,6 +184,20 @@ def test_a_channel_of_which_nothing_is_observed_is_a_guess():
     assert off.mean() > 10.0 and (off < 2.0 * result.std[..., 2]).mean() > 0.9
 
 
+@pytest.mark.parametrize("blocks", [(20, 18, 3), (40, 36, 3)])
+def test_blocks_know_of_channels_without_data(tmp_path, blocks):
+    colours = np.stack([100.0 + 20.0 * PLANE, 80.0 + 30.0 * PLANE, 60.0 + 20.0 * PLANE], axis=2)
+    x = np.where(np.random.default_rng(0).random(colours.shape) < 0.7, colours, np.nan)
+    x[..., 2] = np.nan
+    x[:20, :18, 1] = np.nan  # which is observed in other blocks
+    told = Told()
+    options = OPTIONS | {"sweeps": 6, "patch_shape": (6, 6, 3), "channels": "keep", "progress": told}
+    kruskal.inpaint_large(x, tmp_path / "mean.npy", block_shape=blocks, std=tmp_path / "std.npy", **options)
+    assert any(note.startswith(f"{PLANE.size} missing entries lie") for note in told.notes)
+    off = np.abs(np.load(tmp_path / "mean.npy") - colours)[..., 2]
+    assert (off < 2.0 * np.load(tmp_path / "std.npy")[..., 2]).mean() > 0.7  # 0 without
+
+
 def test_what_took_everything_for_noise_says_so():
     noise = np.random.default_rng(0).standard_normal((12, 12))
     result = kruskal.inpaint(noise, **OPTIONS | {"patch_shape": (4, 4)})

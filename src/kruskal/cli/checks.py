@@ -117,8 +117,7 @@ def _check_distinct(job: Job) -> None:
     for option, path in job.output_files().items():
         check_apart(f"{option} {path}", path, taken)
         taken[f"{option} {path}"] = path
+    if job.figures is not None:  # no figure is called like a file of a checkpoint, so they may share a folder
+        check_apart(f"--figures {job.figures}", job.figures, taken, RESTORATION_FIGURES)
     if job.checkpoint is not None:
         check_apart(f"--checkpoint {job.checkpoint}", job.checkpoint, taken, _CHECKPOINT)
-        taken[f"--checkpoint {job.checkpoint}"] = job.checkpoint
-    if job.figures is not None:
-        check_apart(f"--figures {job.figures}", job.figures, taken, RESTORATION_FIGURES)

@@ -31,8 +31,8 @@ def contains(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> bo
 def missing_chunks_note(number: int, name: str) -> str:
     """What to say of a store that has fewer chunks than its shape asks for."""
     return (
-        f"{number} chunks of {name} are not there and read as its fill value: "
-        "if that is not meant, it is only half written"
+        f"{number} chunks of {name} are not there and read as its fill value (zarr leaves out chunks that "
+        "hold nothing else): if that is not meant, it is only half written"
     )
 
 

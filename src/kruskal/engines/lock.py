@@ -128,7 +128,10 @@ def undisturbed(afterwards: bool = False) -> Iterator[None]:
     def remember(number: int, frame: Any) -> None:
         came.append(number)
 
-    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGALRM") and callable(signal.getsignal(signal.SIGALRM)):
+        numbers.append(signal.SIGALRM)  # with which the command line makes a forgotten interrupt come again
+    before = {number: signal.signal(number, remember) for number in numbers}
     try:
         yield
     finally:

@@ -16,6 +16,7 @@ from kruskal.gibbs.conv_local import ImageShard, Layout, dense_maps
 from kruskal.gibbs.usage import UsagePrior
 from kruskal.models.cfa import CFA, CKFA
 from kruskal.models.conv import ConvGlobal, ConvModel
+from kruskal.models.kruskal_prior import PAPER_ALPHA, PROPER_ALPHA
 from kruskal.random import Stream, generator
 
 _BASE_PRECISION = 50.0
@@ -64,7 +65,10 @@ def _model(layout: Layout, n_atoms: int, rank: int, n_images: int) -> CFA | CKFA
         "nonnegative": True,
         "noise_precision": _BASE_PRECISION,
     }
-    return CKFA(**common, rank=rank) if rank else CFA(**common)
+    if rank == 0:
+        return CFA(**common)
+    # with one term there is nothing to shrink; with more the paper's prior may leave but one
+    return CKFA(**common, rank=rank, alpha_prior=PAPER_ALPHA if rank == 1 else PROPER_ALPHA)
 
 
 def _block_values(shard: ImageShard, model: ConvModel) -> np.ndarray:

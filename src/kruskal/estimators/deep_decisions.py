@@ -12,6 +12,7 @@ from kruskal.estimators.classifier import Classifier
 from kruskal.estimators.deep_fit import Fitted
 from kruskal.estimators.deep_seen import Seen, seen_by
 from kruskal.estimators.deep_settings import Images, labels_and_gaps, support_vector_machine
+from kruskal.estimators.scikit import numbers
 from kruskal.estimators.svm import BayesianSVM
 from kruskal.models.temperature import fit_scale, probabilities
 
@@ -67,13 +68,15 @@ class Decisions(Classifier):
 
         Images without a label, as in `fit`, do not count.
         """
-        labels, known = labels_and_gaps(y, len(X))
-        if known.all():
-            return super().score(X, y, sample_weight)
+        labels, known = labels_and_gaps(y, len(self._check(X).values))
         if not known.any():
             raise InputError("y has no labels (-1 and None are none), expected some")
-        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-        return super().score(np.asarray(X)[known], labels[known].tolist(), weight)
+        if known.all():
+            return super().score(X, y, sample_weight)
+        weight = np.ones(len(known)) if sample_weight is None else numbers(sample_weight)
+        if weight.shape != known.shape:
+            raise InputError(f"sample_weight has shape {weight.shape}, expected {known.shape} like y")
+        return super().score(np.asarray(X)[known], labels[known].tolist(), weight[known])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities (N, Y), by one scale for all decisions.

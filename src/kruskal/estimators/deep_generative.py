@@ -196,7 +196,10 @@ class DGDN(Pictures, Decisions):
             given = given.for_images(images)
             options |= given.sizes
         generative = options["method"] == "mcem" or float(options["generative"]) > 0.0
-        images = images.centred(images.offset_to_take(generative) if given is None else given.offset)
+        offset = images.offset_to_take(generative) if given is None or generative else given.offset
+        images = images.centred(offset)
+        if given is not None:
+            given = given.after(offset)
         other = check_validation(validation, images, classes, self.image_shape)
         if self.decide_on is not None:
             build_model(options, images.shape, len(classes))  # sizes that are impossible are told first

@@ -37,6 +37,11 @@ class Given(NamedTuple):
         layers = [one._replace(offset=one.offset / unit) for one in self.layers]
         return self._replace(offset=offset / unit, layers=layers)
 
+    def after(self, offset: float) -> "Given":
+        """For images that are less an offset: what is left of that of the first layer."""
+        first = self.layers[0]._replace(offset=self.offset - offset)
+        return self._replace(layers=[first, *self.layers[1:]])
+
 
 def given_start(options: dict[str, Any]) -> Given | None:
     """What a fitted `kruskal.DeepCFA`, or the path of its file, gives to a model with these options."""

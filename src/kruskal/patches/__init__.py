@@ -3,7 +3,7 @@
 from kruskal.patches.assemble import PartialDraw, RunningMoments, Slab
 from kruskal.patches.blocks import Blocks, Part, choose_block, within
 from kruskal.patches.grid import Grid, Items, cut
-from kruskal.patches.reach import Ordinary, hole_sentence, hole_variance, nearby_share
+from kruskal.patches.reach import Ordinary, Slices, hole_sentence, hole_variance, nearby_share, seen_slices
 from kruskal.patches.several import cut_together, lay_together, together_shape
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "PartialDraw",
     "RunningMoments",
     "Slab",
+    "Slices",
     "choose_block",
     "cut",
     "cut_together",
@@ -22,6 +23,7 @@ __all__ = [
     "hole_variance",
     "lay_together",
     "nearby_share",
+    "seen_slices",
     "together_shape",
     "within",
 ]

@@ -27,14 +27,34 @@ class Ordinary(NamedTuple):
         return self.variance + (self.mean - guess) ** 2
 
 
-def nearby_share(
+Slices = dict[int, np.ndarray]
+"""By axis that patches take whole: of which of its slices anything is observed."""
+
+
+def seen_slices(
     observed: np.ndarray, patch_shape: tuple[int, ...], array_shape: tuple[int, ...] | None = None
+) -> Slices:
+    """What ``observed``, a part of an array of ``array_shape`` or the whole, says of its slices."""
+    axes = enumerate(zip(array_shape or observed.shape, patch_shape))
+    return {
+        axis: np.asarray(np.moveaxis(observed, axis, 0).reshape(observed.shape[axis], -1).any(axis=1))
+        for axis, (size, side) in axes
+        if size == side > 1
+    }
+
+
+def nearby_share(
+    observed: np.ndarray,
+    patch_shape: tuple[int, ...],
+    array_shape: tuple[int, ...] | None = None,
+    slices: Slices | None = None,
 ) -> np.ndarray:
     """Share of observed entries in the box around every entry, float32, of the shape of ``observed``.
 
     The box reaches half a patch to either side, all along an axis that patches take whole, and ends where
-    ``observed`` ends, which may be a part of an array of ``array_shape``. Of an array that is seen as a whole
-    the share is 0 in a slice across such an axis, a channel say, of which nothing is observed anywhere.
+    ``observed`` ends, which may be a part of an array of ``array_shape``. In a slice across such an axis, a
+    channel say, of which nothing is observed anywhere, which the ``slices`` of the array tell (default: those
+    of ``observed``), the share is 0.
     """
     count = observed.astype(np.int32)
     volume = np.ones((1,) * observed.ndim, np.int32)
@@ -48,11 +68,9 @@ def nearby_share(
         lengths = (stop - first).astype(np.int32)
         volume = volume * lengths.reshape([-1 if other == axis else 1 for other in range(observed.ndim)])
     share = (count / volume).astype(np.float32)
-    if array_shape is None or tuple(array_shape) == observed.shape:
-        for axis, (size, side) in enumerate(zip(observed.shape, patch_shape)):
-            if size == side > 1:
-                seen = observed.any(axis=tuple(other for other in range(observed.ndim) if other != axis))
-                np.moveaxis(share, axis, 0)[~seen] = 0.0
+    slices = seen_slices(observed, patch_shape, array_shape) if slices is None else slices
+    for axis, seen in slices.items():
+        np.moveaxis(share, axis, 0)[~seen] = 0.0
     return share
 
 
