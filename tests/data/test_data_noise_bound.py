@@ -111,9 +111,9 @@ def test_directions_in_which_there_is_more_than_noise():
 
 def test_it_takes_little_time():
     values = white((2_200, 2_000))
-    began = time.perf_counter()
+    began = time.process_time()  # whatever else the machine is doing
     assert noise_bound(values, (8, 8)) == pytest.approx(5.0, rel=0.03)
-    assert time.perf_counter() - began < 5.0  # about half a second on a quiet machine
+    assert time.process_time() - began < 5.0  # about half a second
 
 
 @pytest.mark.parametrize("noise", [(5.0, 15.0, 15.0), (7.0, 5.0, 10.0)])
