@@ -283,3 +283,9 @@ def test_scores_are_of_images_with_labels(of_bytes):
 def test_the_method_of_the_machine_is_named_once():
     with pytest.raises(InputError, match="svm is 'em', but svm_options has the method 'gibbs'"):
         kruskal.DGDN(**SHORT, svm="em", svm_options={"method": "gibbs"}).fit(*bars(20))
+
+
+@pytest.mark.parametrize("generative", ["x", -1.0, None])
+def test_a_weight_that_is_none_is_named(generative):
+    with pytest.raises(InputError, match="generative must be"):
+        kruskal.DGDN(**SHORT, generative=generative).fit(*bars(20))

@@ -8,7 +8,7 @@ from kruskal.data.corruption import Corrupted, corrupt, write_corrupted
 from kruskal.data.counts import NOISE_OF_ROOTS, counts_of_roots, noise_grows, roots_of_counts
 from kruskal.data.files import check_writable, read, write
 from kruskal.data.labelled import LabelledPictures, labelled_pictures
-from kruskal.data.masks import mask_shapes, observed_entries
+from kruskal.data.masks import check_mask_shape, observed_entries
 from kruskal.data.metadata import Loaded, Metadata
 from kruskal.data.noise import growth_of_differences, rough_noise
 from kruskal.data.noise_bound import noise_bound, signal_directions
@@ -24,13 +24,13 @@ __all__ = [
     "Metadata",
     "Scaling",
     "atomic_path",
+    "check_mask_shape",
     "check_writable",
     "corrupt",
     "counts_of_roots",
     "datasets",
     "growth_of_differences",
     "labelled_pictures",
-    "mask_shapes",
     "noise_bound",
     "noise_grows",
     "normalize_contrast",

@@ -75,11 +75,15 @@ def observed_entries(
     return observed
 
 
-def mask_shapes(shape: tuple[int, ...], stacked: bool) -> list[tuple[int, ...]]:
-    """The shapes that a mask of values of this shape may have; the last may be that without channels."""
-    if len(shape) < (4 if stacked else 2):
-        return [shape]
-    return [shape, (*shape[:-1], 1), shape[:-1]]
+def check_mask_shape(
+    found: tuple[int, ...], shape: tuple[int, ...], stacked: bool, name: str, array_name: str
+) -> None:
+    """Complain about a mask of a shape that does not fit values of ``shape``; see `observed_entries`."""
+    channels = len(shape) >= (4 if stacked else 2)
+    if found == shape or (channels and found in ((*shape[:-1], 1), shape[:-1])):
+        return
+    alternative = f" or {shape[:-1]}" if channels else ""
+    raise InputError(f"{name} has shape {found}, expected {shape}{alternative} like {array_name}")
 
 
 def _fitting(mask: Any, shape: tuple[int, ...], stacked: bool, name: str, array_name: str) -> np.ndarray:
@@ -89,10 +93,7 @@ def _fitting(mask: Any, shape: tuple[int, ...], stacked: bool, name: str, array_
         raise InputError(f"{name} holds NaN, expected booleans or numbers (zero is False)")
     flags = numbers != 0
     _refuse_shades(numbers, flags, name)
-    shapes = mask_shapes(shape, stacked)
-    if flags.shape not in shapes:
-        alternative = f" or {shapes[-1]}" if len(shapes) > 1 else ""
-        raise InputError(f"{name} has shape {flags.shape}, expected {shape}{alternative} like {array_name}")
+    check_mask_shape(flags.shape, shape, stacked, name, array_name)
     return flags if flags.ndim == len(shape) else flags[..., np.newaxis]
 
 

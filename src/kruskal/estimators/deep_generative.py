@@ -14,7 +14,7 @@ from kruskal.engines.progress import Progress
 from kruskal.engines.tasks import blas_on_one_thread
 from kruskal.engines.threads import check_threads
 from kruskal.engines.training_run import DIVERGED
-from kruskal.errors import InputError
+from kruskal.errors import InputError, not_negative
 from kruskal.estimators.deep_decisions import Decisions
 from kruskal.estimators.deep_fit import fit_deep
 from kruskal.estimators.deep_pictures import Pictures
@@ -195,7 +195,7 @@ class DGDN(Pictures, Decisions):
         if given is not None:
             given = given.for_images(images)
             options |= given.sizes
-        generative = options["method"] == "mcem" or float(options["generative"]) > 0.0
+        generative = options["method"] == "mcem" or not_negative("generative", self.generative) > 0.0
         offset = images.offset_to_take(generative) if given is None or generative else given.offset
         images = images.centred(offset)
         if given is not None:

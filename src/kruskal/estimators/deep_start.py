@@ -12,13 +12,17 @@ from kruskal.estimators.deep_settings import Images
 
 
 class Given(NamedTuple):
-    """sizes : ``n_atoms``, ``atom_sizes`` and ``pooling`` of the layers;  channels : of the images that they
-    were learned from;  offset : of these;  layers : their atoms, with offsets in units of these images."""
+    """sizes : ``n_atoms``, ``atom_sizes`` and ``pooling`` of the layers;  layers : their atoms, with offsets
+    in units of the images that they were learned from;  channels : of these images."""
 
     sizes: dict[str, Any]
-    offset: float
     layers: list[LayerStart]
     channels: int
+
+    @property
+    def offset(self) -> float:
+        """That of the images."""
+        return self.layers[0].offset
 
     def for_images(self, images: Images) -> "Given":
         """With offsets in units of these images; an InputError for other channels, or values far away."""
@@ -34,8 +38,7 @@ class Given(NamedTuple):
                 f"X has values of {low:g} to {high:g}, but start was learned from values around {offset:g}: "
                 "give images in the same unit"
             )
-        layers = [one._replace(offset=one.offset / unit) for one in self.layers]
-        return self._replace(offset=offset / unit, layers=layers)
+        return self._replace(layers=[one._replace(offset=one.offset / unit) for one in self.layers])
 
     def after(self, offset: float) -> "Given":
         """For images that are less an offset: what is left of that of the first layer."""
@@ -74,5 +77,4 @@ def given_start(options: dict[str, Any]) -> Given | None:
         layout, scaling = layer.model_.layout, layer.scaling_
         starts.append(layer_start(layer.state_, layout, unit * scaling.offset))
         unit *= scaling.scale * scale * math.sqrt(math.prod(layout.atom_shape))  # the norm of the atoms
-    offset, starts[0] = starts[0].offset, starts[0]._replace(offset=0.0)  # images are centred beforehand
-    return Given(sizes, offset, starts, model.layers_[0].model_.layout.atom_shape[2])
+    return Given(sizes, starts, model.layers_[0].model_.layout.atom_shape[2])

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.data import Scaling, mask_shapes, observed_entries, real_array
+from kruskal.data import Scaling, check_mask_shape, observed_entries, real_array
 from kruskal.errors import InputError, number_or_nan, shown
 from kruskal.estimators.scikit import numbers
 from kruskal.patches import Items
@@ -30,10 +30,7 @@ def _mask_of(observed: Any, shape: tuple[int, ...]) -> Any:
     """A mask that can be sliced as items of this shape are; it need not be in memory."""
     if not hasattr(observed, "shape"):
         observed = real_array(observed, "observed")
-    shapes = mask_shapes(shape, stacked=True)
-    if tuple(observed.shape) not in shapes:
-        alternative = f" or {shapes[-1]}" if len(shapes) > 1 else ""
-        raise InputError(f"observed has shape {tuple(observed.shape)}, expected {shape}{alternative} like X")
+    check_mask_shape(tuple(observed.shape), shape, True, "observed", "X")
     return observed
 
 
