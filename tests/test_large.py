@@ -62,6 +62,18 @@ def test_zarr_npy_arrays_masks_and_nan_give_the_same(tmp_path):
     assert {path.name[0] for path in tmp_path.iterdir()} <= set("xmgso")  # nothing is left aside
 
 
+@pytest.mark.parametrize("size", [1e-60, 1e60])
+def test_std_of_extreme_data(tmp_path, size):
+    """float32 would make it 0 or the largest number there is."""
+    _, damaged, _ = texture((24, 24), share=0.8)
+    x = damaged.astype(np.float64)
+    kruskal.inpaint_large(x * size, tmp_path / "out.npy", std=tmp_path / "std.npy", **SHORT)
+    kruskal.inpaint_large(x, tmp_path / "usual.npy", std=tmp_path / "usual_std.npy", **SHORT)
+    std, usual = np.load(tmp_path / "std.npy"), np.load(tmp_path / "usual_std.npy")
+    assert std.dtype == np.float64 and usual.dtype == np.float32
+    assert np.median(std / size / usual) == pytest.approx(1, abs=0.3)
+
+
 def test_the_number_of_threads_and_the_format_have_no_influence(tmp_path):
     _, damaged, _ = texture((40, 40))
     options = SHORT | {"block_shape": (20, 20)}

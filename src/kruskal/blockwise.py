@@ -161,7 +161,9 @@ class BlockwiseRun:
             put = stack.enter_context(written_in_boxes(target, values.shape, values.dtype, extras))
             put_std = None
             if std is not None:
-                put_std = stack.enter_context(written_in_boxes(std, values.shape, np.float32, extras))
+                # scaled deviations lie around one, so float32 holds them unless the data are extreme
+                dtype = np.float32 if 1e-30 < self.scaling.scale < 1e30 else np.float64
+                put_std = stack.enter_context(written_in_boxes(std, values.shape, dtype, extras))
             for number in range(self.blocks.n_blocks):
                 part, core = self.blocks.covering(number), self.blocks.core(number)
                 box = self.blocks.surroundings(number)

@@ -101,7 +101,7 @@ def inpaint_large(
     source : path of a zarr store or npy file, or anything with a shape, a dtype and slices; NaN is missing
     target : path of the zarr store or npy file to write; it is there when all of it is written
     observed : mask in the same forms as ``source``, of its shape or of that without the last axis
-    std : path for the standard deviations of the entries, float32
+    std : path for the standard deviations of the entries, float32 (float64 of very large or small data)
     key, mask_key : which array of a zarr group is read;  mask_is : "observed" or "missing"
     model, patch_shape, stride, n_atoms, rank, start, alpha, codes, channels, usage_prior, sparsity : as for
         `kruskal.inpaint`; model "kfa" or "bpfa"

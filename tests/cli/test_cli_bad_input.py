@@ -431,13 +431,21 @@ def test_a_dictionary_does_not_go_into_a_store_that_is_read(refused, started, tm
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_summary_that_cannot_be_printed(files, tmp_path):
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [
+        (("inpaint", "good.npy", "-o", "out.npy", "--json", "--quiet", *SMALL), "out.npy"),
+        (("corrupt", "good.npy", "-o", "out.npz"), "out.npz"),
+        (("learn", "good.npy", "-o", "out.npz", *SMALL), "out.npz"),
+    ],
+)
+def test_a_summary_that_cannot_be_printed(files, tmp_path, words, written):
     """A process of its own, as the standard output is that of a process."""
-    words = ("inpaint", "good.npy", "-o", "out.npy", "--json", "--quiet", *SMALL)
     with open("/dev/full", "w") as full:
         run = subprocess.run(
             [sys.executable, "-m", "kruskal", *words], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE
         )
     assert run.returncode == 1
-    assert run.stderr.startswith(b"kruskal: out.npy written, but not its summary: the disk is full.\n")
-    assert (tmp_path / "out.npy").exists()
+    said = run.stderr.decode().splitlines()
+    assert f"kruskal: {written} written, but not its summary: the disk is full." in said
+    assert (tmp_path / written).exists()

@@ -213,6 +213,13 @@ def test_options_that_do_not_apply(refused, folder):
     assert sentence == "--part is train, but new is no folder with MNIST's files: leave --part out."
 
 
+@pytest.mark.parametrize("place", ["known/down", "known/new", "known"])
+def test_figures_do_not_go_among_the_pictures(refused, folder, place):
+    """There they could replace one, and would be learned from the next time."""
+    said = refused("classify", "train", "known", "-o", "m.npz", "--figures", place, *TINY)
+    assert said.startswith(f"--figures {place} ") and said.endswith(" known; give another name.")
+
+
 def test_ctrl_c_leaves_nothing(refused, folder, monkeypatch):
     monkeypatch.setattr(progress, "choose", lambda quiet: CtrlC(2))
     words = ("classify", "train", "known", "-o", "m.npz", "--figures", "atoms", *TINY)

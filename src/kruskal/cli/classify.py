@@ -28,7 +28,7 @@ from kruskal.cli.classify_options import (
     split,
     tell,
 )
-from kruskal.cli.errors import named_by_options
+from kruskal.cli.errors import named_by_options, told_after
 from kruskal.cli.options import INPUT, MODEL, OUTPUT, RUN
 
 if TYPE_CHECKING:
@@ -138,9 +138,11 @@ def train(
     }  # fmt: skip
     chosen = chosen_layers(feature_layers, len(layers["n_atoms"]))
 
-    from kruskal.cli.checks import check_output
+    from kruskal.cli.checks import check_apart, check_output
 
     check_output(output, ".npz", [pictures], figures)
+    if figures is not None:  # atoms among the pictures would be learned from the next time
+        check_apart(f"--figures {figures}", figures, {str(pictures): pictures}, ())
 
     from kruskal.data import labelled_pictures
 
@@ -154,7 +156,8 @@ def train(
     if figures is not None:
         _draw(classifier, figures)
         written.append(figures)
-    tell(described(classifier, labelled, used, rest, written), json, quiet)
+    with told_after(written):
+        tell(described(classifier, labelled, used, rest, written), json, quiet)
 
 
 @app.command("predict")
@@ -213,7 +216,8 @@ def predict(
     if found.labels is not None:
         share, more = accuracy(predicted, found.labels, classifier.classes_.tolist())
         told, notes = told | share, notes + more
-    tell(told | ({"note": "; ".join(notes)} if notes else {}), json, quiet)
+    with told_after([output]):
+        tell(told | ({"note": "; ".join(notes)} if notes else {}), json, quiet)
 
 
 def _train(

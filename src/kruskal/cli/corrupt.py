@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kruskal.cli import options
-from kruskal.cli.errors import named_by_options
+from kruskal.cli.errors import named_by_options, told_after
 
 
 def corrupt(
@@ -40,7 +40,8 @@ def corrupt(
     with named_by_options(input_file):
         damaged = data.corrupt(values, keep=keep, noise=noise, seed=seed)
     data.write_corrupted(output, damaged.values, damaged.observed, like=loaded.metadata)
-    typer.echo(
-        f"{output}: {damaged.observed.sum()} of {damaged.observed.size} entries kept "
-        f"({100 * damaged.observed.mean():.2f} %), noise {noise:g}, seed {seed}"
-    )
+    with told_after([output]):
+        typer.echo(
+            f"{output}: {damaged.observed.sum()} of {damaged.observed.size} entries kept "
+            f"({100 * damaged.observed.mean():.2f} %), noise {noise:g}, seed {seed}"
+        )

@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
@@ -174,6 +174,18 @@ def _option(found: re.Match[str]) -> str:
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM, which batch systems send when the time is up."""
+
+
+@contextmanager
+def told_after(written: Iterable[str | os.PathLike[str]]) -> Iterator[None]:
+    """Let a summary that cannot be printed name what was written; a closed pipe is no error."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        names = ", ".join(map(str, written))
+        raise Stopped(f"{names} written, but not its summary: {machine_sentence(error)}", 1) from None
 
 
 @contextmanager

@@ -109,7 +109,10 @@ def learn(
 
         write_dictionary_figures(figures, learned, colour=_colour(read))
         written.append(figures)
-    _tell(learned, written, json, quiet)
+    from kruskal.cli.errors import told_after
+
+    with told_after(written):
+        _tell(learned, written, json, quiet)
 
 
 def _learn(files: list[Path], read: list[Inputs], settings: dict[str, Any], quiet: bool) -> Dictionary:

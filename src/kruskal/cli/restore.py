@@ -142,7 +142,7 @@ def restore(
         Path | None,
         typer.Option(
             metavar="STD_OUT",
-            help="Where the standard deviation of every entry goes, as float32 in the units of the data.",
+            help="Where the standard deviation of every entry goes, in the units of the data.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,

@@ -14,7 +14,14 @@ import typer
 from kruskal.cli import job as job_file
 from kruskal.cli import out_of_core
 from kruskal.cli.checks import check_outputs, check_result_fits
-from kruskal.cli.errors import Stopped, interrupted, machine_sentence, named_by_options, terminable
+from kruskal.cli.errors import (
+    Stopped,
+    interrupted,
+    machine_sentence,
+    named_by_options,
+    terminable,
+    told_after,
+)
 from kruskal.cli.inputs import Inputs, read_inputs
 from kruskal.cli.job import Job
 from kruskal.cli.outputs import write_outputs
@@ -148,17 +155,13 @@ def _finish(job: Job, inputs: Inputs, restoration: Restoration) -> dict[str, Any
 
 def _tell(job: Job, summary: dict[str, Any], words: Callable[[dict[str, Any]], str] = as_text) -> None:
     """Print the summary as the user wants it."""
-    written = ", ".join(str(path) for path in _written(job))
-    try:
+    written = _written(job)
+    with told_after(written):
         if job.json:
             typer.echo(json_format.dumps(summary, allow_nan=False))
         elif not job.quiet:
             typer.echo(words(summary))
-            typer.echo(f"written: {written}")
-    except BrokenPipeError:  # whoever reads it has seen enough
-        raise
-    except OSError as error:
-        raise Stopped(f"{written} written, but not its summary: {machine_sentence(error)}", 1) from None
+            typer.echo(f"written: {', '.join(map(str, written))}")
 
 
 def _written(job: Job) -> list[Path]:
