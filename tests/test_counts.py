@@ -155,20 +155,22 @@ def test_few_photons_are_noisy():
     assert found.settings["grouping"] == "likeness" and found.settings["sparsity"] > 0.0
 
 
-def test_resumed_in_the_middle(tmp_path, monkeypatch):
-    _, counts = bumps(6.0)
-    whole = kruskal.denoise(counts, counts=True, **QUICK)
-    advance = Chain.advance
-
+def interrupted_at(sweep, advance):
     def interrupted(self, *options, **more):
-        if self.done == 9:
+        if self.done == sweep:
             raise KeyboardInterrupt
         advance(self, *options, **more)
 
-    monkeypatch.setattr(Chain, "advance", interrupted)
+    return interrupted
+
+
+def test_resumed_in_the_middle(tmp_path, monkeypatch):
+    _, counts = bumps(6.0)
+    whole = kruskal.denoise(counts, counts=True, **QUICK)
+    monkeypatch.setattr(Chain, "advance", interrupted_at(9, Chain.advance))
     with pytest.raises(KeyboardInterrupt):
         kruskal.denoise(counts, counts=True, checkpoint=tmp_path / "run", **QUICK)
-    monkeypatch.setattr(Chain, "advance", advance)
+    monkeypatch.undo()
     np.testing.assert_array_equal(kruskal.resume(tmp_path / "run").mean, whole.mean)
 
 
@@ -180,6 +182,19 @@ def test_restored_counts_in_files(suffix, kind, tmp_path):
     options = ["--counts", "--sweeps", "4", "--atoms", "8", "--threads", "1", "--quiet"]
     assert main(["denoise", str(source), "-o", str(target), *options]) == 0
     assert data.read(target).values.dtype == kind
+
+
+def test_notes_are_resumed(tmp_path, monkeypatch):
+    """What there was to say before the interrupt is in the result, once."""
+    counts, options = bumps(40.0)[1], {"n_atoms": 8, "sweeps": 6, "auto": False, "threads": 1}
+    counts = np.where(np.random.default_rng(0).random(counts.shape) < 0.9, counts, np.nan)
+    counts[:20, :20] = np.nan
+    whole = kruskal.inpaint(counts, **options)
+    monkeypatch.setattr(Chain, "advance", interrupted_at(3, Chain.advance))
+    with pytest.raises(KeyboardInterrupt):
+        kruskal.inpaint(counts, checkpoint=tmp_path / "run", **options)
+    monkeypatch.undo()
+    assert len(whole.notes) == 2 and kruskal.resume(tmp_path / "run").notes == whole.notes
 
 
 def test_noise_that_grows_is_seen():

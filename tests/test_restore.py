@@ -41,6 +41,30 @@ class Notes:
         pass
 
 
+def bumpy(side=24, noise=0.1):
+    x = np.add.outer(np.sin(np.arange(side) / 2.0), np.cos(np.arange(side) / 3.0))
+    return x + noise * np.random.default_rng(0).standard_normal(x.shape)
+
+
+def test_kept_draws_are_of_the_model_however_short_the_run():
+    """The simpler rules of the first sweeps end with the burn-in, so they have no say in what is kept."""
+    options = {"sweeps": 4, "burn_in": 2, "annealing": 0, "grouping": "place", "rank": 2, "auto": False}
+    one, more = (
+        kruskal.denoise(bumpy(), patch_shape=(6, 6), n_atoms=16, regions=n, threads=1, **options)
+        for n in (1, 16)
+    )
+    assert (one.mean != more.mean).any()
+    assert more.trace["alpha"][1] == 10.0 and len(set(more.trace["alpha"][1:])) == 3
+    terms = kruskal.inpaint(bumpy(), model="mgp-cp", rank=2, sweeps=4, burn_in=1, threads=1, annealing=0)
+    assert len(set(terms.trace["alpha"])) == 4
+
+
+def test_a_time_budget_keeps_no_draw_of_the_first_sweeps():
+    """Half of no time is over at once; the first sweeps have other rules and are not kept for that."""
+    found = kruskal.denoise(bumpy(), sweeps=50, time_budget=1e-6, n_atoms=8, auto=False, threads=1)
+    assert len(found.trace["alpha"]) == 6 and found.kept == 1
+
+
 @pytest.mark.parametrize(
     "options, sentence",
     [
@@ -243,7 +267,7 @@ def test_ctrl_c_during_the_last_checkpoint_comes_after_it(tmp_path, monkeypatch)
     assert (header["done"], header["ended"]) == (4, True)
 
 
-@pytest.mark.parametrize("compiled, sweeps", [(0.0, 1), (3600.0, 4)])
+@pytest.mark.parametrize("compiled, sweeps", [(0.0, 6), (3600.0, 20)])
 def test_compilation_does_not_count_as_time_of_a_budget(monkeypatch, compiled, sweeps):
     @contextmanager
     def watch(callback):
@@ -253,9 +277,9 @@ def test_compilation_does_not_count_as_time_of_a_budget(monkeypatch, compiled, s
 
     told = Notes()
     monkeypatch.setattr(running, "watch_compilation", watch)
-    result = kruskal.inpaint(X, X < 1.2, **QUICK, time_budget=1e-6, progress=told)
+    result = kruskal.inpaint(X, X < 1.2, **QUICK | {"sweeps": 20}, time_budget=1e-6, progress=told)
     assert len(result.trace["noise_std"]) == sweeps
-    notes = ["time was up in sweep 1, before the burn-in of 2 was over"] if sweeps < 2 else []
+    notes = ["time was up in sweep 6, before the burn-in of 10 was over"] if sweeps < 10 else []
     assert told.notes == notes
 
 

@@ -108,9 +108,9 @@ def inpaint(
         up to 64); 1 is the paper's model
     grouping : which patches make a region: those in a block of the array ("place"; so many blocks as the next
         smaller power of two), or those that look alike ("likeness": k-means of their leading principal
-        scores and, counting less, their places; incomplete ones are grouped once more half-way through the
-        burn-in, as they look in what is restored by then, but not online). Default: "likeness" for noisy
-        data; it says nothing where there is one region
+        scores and, counting less and not in volumes, their places; incomplete ones are grouped once more
+        half-way through the burn-in, as they look in what is restored by then, but not online). Default:
+        "likeness" for noisy data; it says nothing where there is one region
     dictionary : start from these atoms, of `kruskal.learn` or the file of one; they settle patch, model,
         number of atoms and rank. They stay as they are, and only codes, usage and precisions are drawn
     adapt : learn the atoms of the dictionary further
@@ -229,12 +229,13 @@ def resume(
         try:
             seconds = _seconds("checkpoint_seconds", saved.settings.pop("checkpoint_seconds"))
             pilots = tuple(Pilot.from_json(pilot) for pilot in saved.settings.pop("pilots"))
+            notes = [str(note) for note in saved.settings.pop("notes")]
             settings = Settings.from_json(saved.settings)
         except (TypeError, KeyError) as error:
             raise InputError(
                 f"checkpoint folder {directory} cannot be read: its settings are damaged"
             ) from error
-        run = Run(settings, pilots, threads, progress, directory, seconds, saved.dictionary)
+        run = Run(settings, pilots, threads, progress, directory, seconds, saved.dictionary, notes)
         return run.restore(saved.values, saved.observed, saved.header)
 
 

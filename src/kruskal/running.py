@@ -49,8 +49,9 @@ class Run:
     notes: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
-        """Say it now, and in the result."""
-        self.notes.append(text)
+        """Say it now, and once in the result: a resumed run may have it from before."""
+        if text not in self.notes:
+            self.notes.append(text)
         self.progress.note(text)
 
     def header(self) -> dict[str, Any]:
@@ -58,6 +59,7 @@ class Run:
         return self.settings.to_json() | {
             "checkpoint_seconds": self.checkpoint_seconds,
             "pilots": [pilot.to_json() for pilot in self.pilots],
+            "notes": list(self.notes),
         }
 
     def restore(
@@ -112,7 +114,7 @@ class Run:
         settings, saved_at = self.settings, time.monotonic()
         plan = Stopping(
             settings.sweeps, settings.burn_in, settings.until_converged, settings.time_budget,
-            settings.annealing,
+            settings.warming,
         )  # fmt: skip
         keep = chain.now.keeping
         try:

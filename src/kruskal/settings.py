@@ -12,7 +12,7 @@ from kruskal.gibbs.shrinkage import AlphaPrior
 from kruskal.gibbs.stack import stack_shape
 from kruskal.gibbs.start import check_start
 from kruskal.gibbs.usage import UsagePrior
-from kruskal.models import BPFA, KFA, MGPCPModel, Model
+from kruskal.models import BPFA, DELAY, KFA, MGPCPModel, Model
 from kruskal.models.kruskal_prior import PROPER_ALPHA
 from kruskal.online import EPOCHS, refuse_without_online, resolve_batching
 from kruskal.option_checks import (
@@ -91,9 +91,21 @@ class Settings:
         """Sizes of the modes of the tensor that MGP-CP decomposes."""
         return stack_shape(self.grid.n_items, self.patch_shape)
 
+    @property
+    def delay(self) -> int:
+        """Sweeps in which the chain finds its way by simpler rules; none that is kept is among them."""
+        return min(DELAY, self.burn_in * self.batches)
+
+    @property
+    def warming(self) -> int:
+        """Sweeps, or epochs, that are not kept however early the burn-in may end."""
+        return max(self.annealing, -(-self.delay // self.batches))
+
     def regroups(self, complete: bool) -> bool:
-        """Whether patches are grouped once more on the way: complete ones are seen well enough before."""
-        return self.grouping == "likeness" and not complete and self.online is None
+        """Whether patches are grouped once more on the way: complete ones are seen well enough before, and
+        with hardly a burn-in nothing is seen better by then."""
+        lasting = self.burn_in >= DELAY
+        return self.grouping == "likeness" and not complete and self.online is None and lasting
 
     def build_model(self, scale: float = 1.0) -> Model:
         """The model that these settings describe, for data that were divided by ``scale``."""
@@ -106,7 +118,7 @@ class Settings:
             whole = self.grid.n_items == 1
             return MGPCPModel(
                 item_shape=self.patch_shape[1:] if whole else self.patch_shape, sizes=self.sizes,
-                rank=self.rank, annealing=self.annealing, **shrinkage,
+                rank=self.rank, delay=self.delay, annealing=self.annealing, **shrinkage,
             )  # fmt: skip
         common: dict[str, Any] = {
             "shape": self.patch_shape,
@@ -115,6 +127,7 @@ class Settings:
             "collapsed": self.codes == "collapsed",
             "weighted": self.setting != "paper",
             "fixed_atoms": self.known_atoms == "fixed",
+            "delay": self.delay,
             "annealing": self.annealing,
             "most_noise": math.inf if self.most_noise is None else self.most_noise / scale,
             "least_noise": self.least_noise / scale,

@@ -72,7 +72,7 @@ def test_a_damaged_header_is_called_so(folder, text):
     assert "indices" not in str(told.value) and "line 1" not in str(told.value)
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"format": 4, "settings": 3}'])
+@pytest.mark.parametrize("text", ["[]", "{", '{"format": 5, "settings": 3}'])
 def test_so_is_that_of_a_run(tmp_path, text):
     (tmp_path / "state.json").write_text(text)
     with pytest.raises(InputError, match=ANEW):

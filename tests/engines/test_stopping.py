@@ -41,12 +41,12 @@ def test_burn_in_ends_when_the_trace_is_level():
     assert not plan.keeps(progressed(9, noise=level[:9]), 0.0)  # too short to tell
     assert plan.keeps(progressed(12, draws=1, noise=falling), 0.0)  # once begun, all are kept
     assert not Stopping(100, 50).keeps(progressed(12, noise=level), 0.0)
-    annealed = Stopping(100, 50, until_converged=True, annealing=13)
+    annealed = Stopping(100, 50, until_converged=True, warming=13)
     assert not annealed.keeps(progressed(12, noise=level), 0.0)
     ramp = np.concatenate([falling, [1.0], level])  # what is annealed says nothing
     assert not annealed.keeps(progressed(22, noise=ramp[:22]), 0.0)
     assert annealed.keeps(progressed(25, noise=ramp), 0.0)
-    assert not Stopping(100, 50, time_budget=1.0, annealing=13).keeps(progressed(12), 9.0)
+    assert not Stopping(100, 50, time_budget=1.0, warming=13).keeps(progressed(12), 9.0)
 
 
 def test_a_run_ends_when_the_estimate_has_settled():

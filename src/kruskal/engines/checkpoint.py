@@ -28,7 +28,7 @@ from kruskal.errors import InputError
 from kruskal.gibbs.local import Codes
 from kruskal.patches import PartialDraw, RunningMoments
 
-FORMAT = 4
+FORMAT = 5
 _MOMENTS = ("weight", "total", "square", "deviation")
 _PARTIAL = ("weight", "total", "square")
 

@@ -19,10 +19,10 @@ class Stopping:
 
     Parameters
     ----------
-    sweeps : how many at most;  burn_in : how many at most are not kept;  annealing : how many at least
+    sweeps : how many at most;  burn_in : how many at most are not kept;  warming : how many at least
     until_converged : end burn-in and run early when the trace and the estimate say so
     time_budget : seconds for the sweeps without compilation, or None; half of them at most for the burn-in,
-        but for annealing, which is finished. What fits into a time depends on the machine, so such a run is
+        but for ``warming``, which is finished. What fits into a time depends on the machine, so such a run is
         not reproducible
     """
 
@@ -30,17 +30,17 @@ class Stopping:
     burn_in: int
     until_converged: bool = False
     time_budget: float | None = None
-    annealing: int = 0
+    warming: int = 0
 
     def keeps(self, now: Progressed, seconds: float) -> bool:
         """Whether the next draw is kept; once one is, all are."""
         if now.moments.draws > 0 or now.done >= self.burn_in:
             return True
-        if now.done < self.annealing:
+        if now.done < self.warming:
             return False
         if self.time_budget is not None and seconds >= 0.5 * self.time_budget:
             return True
-        return self.until_converged and _flat(now.trace[max(self.annealing, now.regrouped) :])
+        return self.until_converged and _flat(now.trace[max(self.warming, now.regrouped) :])
 
     def ended(self, now: Progressed, seconds: float) -> bool:
         """Whether the run is over: never before one draw is kept."""

@@ -20,7 +20,7 @@ from kruskal.gibbs.conv_memory import ConvMemory
 from kruskal.gibbs.conv_synthesis import synthesise
 from kruskal.gibbs.usage import UsagePrior
 from kruskal.kernel import watch_compilation
-from kruskal.models import CFA, CKFA, ConvGlobal, ConvReport, sweep_batch
+from kruskal.models import CFA, CKFA, DELAY, ConvGlobal, ConvReport, sweep_batch
 from kruskal.random import Stream, generator
 
 Model = CFA | CKFA
@@ -49,7 +49,7 @@ class ImageLearner(ScikitEstimator, ABC):
             options, (image_shape[0], image_shape[1], image_shape[2]), atom_size=options.atom_size,
             n_atoms=options.n_atoms, pooling=options.pooling, nonnegative=options.nonnegative,
             noise_precision=precision, usage_prior=UsagePrior(*options.usage_prior),
-            usage_by_image=options.usage == "by_image",
+            delay=min(DELAY, options.burn_in), usage_by_image=options.usage == "by_image",
         )  # fmt: skip
 
     def _sweep(self, images: np.ndarray, seen: np.ndarray) -> Iterator[tuple[ImageThreads, int]]:

@@ -1,6 +1,6 @@
 """What is drawn, in which order: the models behind one small protocol."""
 
-from kruskal.models.base import FIRST_NOISE_PRECISION
+from kruskal.models.base import DELAY, FIRST_NOISE_PRECISION
 from kruskal.models.bpfa import BPFA
 from kruskal.models.cfa import CFA, CKFA
 from kruskal.models.conv import ConvModel
@@ -15,6 +15,7 @@ __all__ = [
     "BPFA",
     "CFA",
     "CKFA",
+    "DELAY",
     "FIRST_NOISE_PRECISION",
     "KFA",
     "ConvGlobal",

@@ -40,6 +40,8 @@ from kruskal.random import Stream, generator
 from kruskal.tensor import RANK_TOLERANCE, entry_rows
 
 VAGUE = GammaPrior(1e-6, 1e-6)
+DELAY = 5
+"""Sweeps in which a chain finds its way by simpler rules, unless its burn-in is shorter."""
 FIRST_NOISE_PRECISION = 100.0  # noise a tenth of the range of the data
 _FIRST_CAP = 16.0  # noise a quarter of it
 _LEAST_LOG_ODDS = -7.0  # a usage of a thousandth
@@ -74,7 +76,7 @@ class FactorModel(ABC):
     code_prior: GammaPrior = VAGUE
     noise_prior: GammaPrior = VAGUE
     concentration_prior: GammaPrior = CONCENTRATION_PRIOR
-    delay: int = 5
+    delay: int = DELAY
     annealing: int = 0
     collapsed: bool = True
     weighted: bool = True

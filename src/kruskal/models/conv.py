@@ -31,7 +31,7 @@ from kruskal.gibbs.conv_usage import BlockKind, block_kinds, draw_map_usage, dra
 from kruskal.gibbs.precision import GammaPrior, draw_precision
 from kruskal.gibbs.statistics import sum_in_order
 from kruskal.gibbs.usage import CONCENTRATION_PRIOR, UsagePrior
-from kruskal.models.base import VAGUE
+from kruskal.models.base import DELAY, VAGUE
 from kruskal.models.conv_state import ConvGlobal, ConvReport, ImageEngine
 from kruskal.models.conv_usage import count_images, draw_new_usage, for_images, usage_of, with_usage
 from kruskal.random import Stream, generator
@@ -69,7 +69,7 @@ class ConvModel:
     code_prior: GammaPrior = VAGUE
     noise_prior: GammaPrior = VAGUE
     noise_precision: float | None = None
-    delay: int = 5
+    delay: int = DELAY
     scan: int = 3
     relocate: bool = True
     layout: Layout = field(init=False, repr=False, compare=False)

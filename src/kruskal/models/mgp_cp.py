@@ -20,7 +20,7 @@ from kruskal.gibbs.terms import (
     factor_squares,
     scale_terms,
 )
-from kruskal.models.base import VAGUE, SweepReport
+from kruskal.models.base import DELAY, VAGUE, SweepReport
 from kruskal.models.kruskal_prior import PROPER_ALPHA, check_alpha_mode, draw_shrinkage
 from kruskal.models.term_rows import (
     Layout,
@@ -62,7 +62,7 @@ class MGPCPModel:
     alpha_prior: AlphaPrior = PROPER_ALPHA
     factor_prior: GammaPrior = VAGUE
     noise_prior: GammaPrior = VAGUE
-    delay: int = 5
+    delay: int = DELAY
     annealing: int = 30
     moves: bool = True
     layout: Layout = field(init=False, repr=False, compare=False)
