@@ -1,5 +1,6 @@
 """The kernels that draw convolutional atoms and their statistics, against brute force."""
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -35,8 +36,8 @@ def noise_for(atoms: ConvAtoms) -> AtomNoise:
 
 
 def lags(world, atoms, first, size):
-    visits = [lag_statistics(s, atoms.dictionary, world.layout, first, size) for s in make_shards(world)]
-    return sum_in_order(visits)
+    visit = partial(lag_statistics, dictionary=atoms.dictionary, layout=world.layout, first=first, size=size)
+    return sum_in_order([visit(shard) for shard in make_shards(world)])
 
 
 @pytest.mark.parametrize("pooling, shape", list(product(((1, 1), (2, 2)), SHAPES)))

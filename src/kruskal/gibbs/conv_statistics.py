@@ -61,11 +61,15 @@ def lag_block_size(layout: Layout, n_atoms: int, n_shards: int) -> int:
 
 
 def lag_statistics(
-    shard: ImageShard, dictionary: np.ndarray, layout: Layout, first: int, size: int
-) -> LagStatistics:
-    """Statistics of a block of atoms of one complete shard; ``dictionary`` (K, P) as it is now."""
+    shard: ImageShard, found: LagStatistics | None = None, *, dictionary: np.ndarray, layout: Layout,
+    first: int, size: int,
+) -> LagStatistics:  # fmt: skip
+    """Statistics of a block of atoms of one complete shard, added to what was ``found`` in others.
+
+    ``dictionary`` (K, P) as it is now.
+    """
     reach = lag_reach(layout)
-    result = LagStatistics(
+    result = found or LagStatistics(
         np.zeros((size, size, 2 * reach[0] + 1, 2 * reach[1] + 1)), np.zeros((size, dictionary.shape[1]))
     )
     atoms = np.ascontiguousarray(dictionary, shard.values.dtype)

@@ -1,7 +1,5 @@
 """Rows of the factors of complete data, and what goes over all entries; see `kruskal.gibbs.rows`."""
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.linalg import solve_triangular
 
@@ -14,33 +12,29 @@ _CHUNK = 2**18  # entries that are gathered at once
 _CHUNK_ENTRIES = 2**14  # of an item, when all of its entries are formed
 
 
-class ItemDraw(NamedTuple):
-    """What one part of complete data reports: its rows of the first mode, and Z = U^(1)^T X (R, P)."""
-
-    rows: np.ndarray
-    data: np.ndarray
-
-
 def draw_items(
-    part: Part, others: np.ndarray, root: np.ndarray, scale: np.ndarray, seed: int, sweep: int
-) -> ItemDraw:
-    """Draw the rows of the first mode of one part of complete data.
+    part: Part, found: np.ndarray | None = None, *, factors: np.ndarray, others: np.ndarray, root: np.ndarray,
+    scale: np.ndarray, seed: int, sweep: int,
+) -> np.ndarray:  # fmt: skip
+    """Draw the rows of the first mode of one part of complete data, in place; Z = U^(1)^T X.
 
     Parameters
     ----------
+    found : (R, P) Z of other parts, to which that of this one is added;  factors : (sum m_t, R)
     others : (P, R) products of the factors of the other modes;  root : Cholesky factor (R, R) of Q
     scale : (R,) gamma_eps lambda
     """
     n_items, rank = part.items.n_items, others.shape[1]
     rows = row_normals(seed, sweep, part.first, n_items, rank)
-    data = np.zeros((rank, len(others)))
+    data = np.zeros((rank, len(others))) if found is None else found
     for here in _chunks(part):
         values = gather(part, here)
         linear = (values @ others) * scale
         half = solve_triangular(root, linear.T, lower=True, check_finite=False) + rows[here].T
         rows[here] = solve_triangular(root, half, lower=True, trans="T", check_finite=False).T
         data += rows[here].T @ values
-    return ItemDraw(rows, data)
+    factors[part.first : part.first + n_items] = rows
+    return data
 
 
 def gather(part: Part, here: slice) -> np.ndarray:

@@ -31,7 +31,7 @@ def sweep_batch(
     visit = partial(
         lag_statistics, dictionary=state.dictionary, layout=model.layout, first=0, size=model.n_atoms
     )
-    lags = sum_in_order(engine.map(visit))
+    lags = engine.total(visit, lambda one, other: sum_in_order([one, other]))  # these sums are large
     batch = memory_of(lags, drawn, state.dictionary, model.shape, engine.n_images, engine.n_observed)
     total = batch if memory is None else memory.plus(batch)
     known = MapDraw(total.counts, total.squares, total.residual_squares)

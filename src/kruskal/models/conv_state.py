@@ -56,3 +56,7 @@ class ImageEngine(Protocol):
     def map(self, function: Callable[[ImageShard], T]) -> list[T]:
         """``function`` of every shard, in the order of the shards."""
         ...
+
+    def total(self, visit: Callable[[ImageShard, T | None], T], add: Callable[[T, T], T]) -> T:
+        """The sum over all shards of what ``visit`` finds, added to what it found before."""
+        ...

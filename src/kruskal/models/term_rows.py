@@ -1,5 +1,6 @@
 """The visits of MGP-CP to its data: all rows of all modes, and the residual."""
 
+import operator
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -53,6 +54,10 @@ class StackedEngine(Protocol):
         """``function`` of every part, in the order of the parts."""
         ...
 
+    def total(self, visit: Callable[[Part, T | None], T], add: Callable[[T, T], T]) -> T:
+        """The sum over all parts of what ``visit`` finds, added to what it found before."""
+        ...
+
 
 class Layout(NamedTuple):
     """Where the modes of a stack lie in its factors.
@@ -94,21 +99,16 @@ def draw_rows_complete(
 ) -> TermSums:
     """The same when nothing is missing: one visit to the data."""
     bounds, term = layout.bounds, _term(state, 0)
-    parts = engine.map(
-        partial(
-            draw_items,
-            others=entry_products(factors, layout.rows),
-            root=row_root(gram_of(factors, bounds, 0), term),
-            scale=term.noise_precision * term.weights,
-            seed=seed,
-            sweep=number,
-        )
+    visit = partial(
+        draw_items,
+        factors=factors,
+        others=entry_products(factors, layout.rows),
+        root=row_root(gram_of(factors, bounds, 0), term),
+        scale=term.noise_precision * term.weights,
+        seed=seed,
+        sweep=number,
     )
-    factors[: bounds[1]] = np.concatenate([part.rows for part in parts])
-    data = parts[0].data
-    for part in parts[1:]:
-        data += part.data
-    data = np.ascontiguousarray(data.T)
+    data = np.ascontiguousarray(engine.total(visit, operator.iadd).T)
     for t in range(1, len(bounds) - 1):
         first, stop = bounds[t], bounds[t + 1]
         term = _term(state, t)
