@@ -13,6 +13,7 @@ from kruskal.choose import Pilot, choose, worth_a_pilot
 from kruskal.data import (
     NOISE_OF_ROOTS,
     Scaling,
+    far_entries,
     noise_grows,
     observed_entries,
     refuse_constant,
@@ -160,6 +161,7 @@ def inpaint(
     if flag("counts", counts):
         _refuse_counts(model, dictionary)
         values = roots_of_counts(values, mask)
+    far = far_entries(values, mask, "x")
     scale = Scaling.fit(values, mask).scale
     copies = 0
     free_patch = channels is None and patch_shape is None and stride is None and dictionary is None
@@ -187,10 +189,11 @@ def inpaint(
     settings = resolved(values.shape)
     pilots: list[Pilot] = []
     threads, progress = check_threads(threads), check_progress(progress)
-    grows: list[str] = []
+    notes = [] if far is None else [far]
     if not counts and look.noisy and model != "mgp-cp" and noise_grows(values, mask):
-        grows = [_GROWS]
-        progress.note(_GROWS)
+        notes.append(_GROWS)
+    for note in notes:
+        progress.note(note)
     free = _free(options)
     if _wants_pilots(auto, options, free, known) and worth_a_pilot(mask, look):
         estimate = partial(_estimate, threads=threads)
@@ -206,7 +209,7 @@ def inpaint(
         progress.note(f"one batch holds all {settings.batch_size} patches, not {batch_size} as asked for")
     directory = None if checkpoint is None else path_of("checkpoint", checkpoint, "folder")
     seconds = _seconds("checkpoint_seconds", checkpoint_seconds)
-    run = Run(settings, tuple(pilots), threads, progress, directory, seconds, known, grows)
+    run = Run(settings, tuple(pilots), threads, progress, directory, seconds, known, notes)
     if run.directory is None:
         return run.restore(values, mask)
     with checkpoints.begun(run.directory, values, mask, run.header(), known):

@@ -203,11 +203,6 @@ class TestWhatCannotBeResumed:
         edit_job(tmp_path / "run", lambda document: document["job"].pop("settings"))
         assert "job.json is damaged" in refused("resume", "run")
 
-    def test_job_of_a_version_before(self, cli, interrupted, tmp_path):
-        """Which knew nothing of --keep-observed."""
-        edit_job(tmp_path / "run", lambda document: document["job"].pop("keep_observed"))
-        assert cli("resume", "run").status == 0
-
     def test_damaged_state(self, refused, interrupted, tmp_path):
         (tmp_path / "run" / "state.json").write_text("{")
         sentence = refused("resume", "run")

@@ -241,18 +241,6 @@ def test_a_clone_keeps_the_layers_that_it_starts_from(layers):
     assert copy.svm_options == model.svm_options and copy.svm_options is not model.svm_options
 
 
-def test_a_model_from_before_these_options_still_decides(layers):
-    X, y = bars(60)
-    options = OPTIONS | {"svm": "trained", "svm_options": None}
-    model = kruskal.DGDN(**SIZES, epochs=1, **options).fit(X, y)
-    wanted = model.predict(X)
-    for name in ("start", "decide_on", "places", "shift", "copies"):
-        del model.__dict__[name]  # as in a pickle of a version before
-    assert (model.predict(X) == wanted).all()
-    assert model.get_params()["places"] == 3
-    model.fit(X, y)
-
-
 @pytest.mark.parametrize(
     "options, words",
     [

@@ -161,8 +161,7 @@ def load(directory: Path) -> tuple[Job, str, bool]:
 def _job_of(told: dict[str, Any], directory: Path) -> Job:
     """Turn the words of the file back into a job."""
     known = {f.name for f in fields(Job)}
-    missing = known - set(told) - {"keep_observed"}  # which versions before did not have
-    if not set(told) <= known or missing or told["command"] not in ("inpaint", "denoise"):
+    if set(told) != known or told["command"] not in ("inpaint", "denoise"):
         raise ValueError("not a job")
     for name in _PATHS:
         told[name] = None if told[name] is None else Path(told[name])

@@ -12,6 +12,7 @@ from kruskal.data.masks import check_mask_shape, observed_entries
 from kruskal.data.metadata import Loaded, Metadata
 from kruskal.data.noise import growth_of_differences, rough_noise
 from kruskal.data.noise_bound import noise_bound, signal_directions
+from kruskal.data.outliers import far_entries
 from kruskal.data.resize import resize
 from kruskal.data.scaling import Scaling
 from kruskal.data.splits import split_by_class
@@ -29,6 +30,7 @@ __all__ = [
     "corrupt",
     "counts_of_roots",
     "datasets",
+    "far_entries",
     "growth_of_differences",
     "labelled_pictures",
     "noise_bound",

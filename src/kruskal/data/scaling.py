@@ -73,7 +73,7 @@ class Scaling(NamedTuple):
 
         # What follows is in units of 2**exponent: all values lie in [-1, 1] and nothing overflows.
         exponent = math.frexp(max(abs(lowest), abs(highest)))[1]
-        sample = np.ldexp(_sample(data, flags), -exponent)
+        sample = np.ldexp(sample_of(data, flags), -exponent)
         lowest, highest = math.ldexp(lowest, -exponent), math.ldexp(highest, -exponent)
         low, high = (float(value) for value in np.percentile(sample, PERCENTILES))
         if low == high:
@@ -115,7 +115,7 @@ class Scaling(NamedTuple):
         return np.where(np.isfinite(y), np.clip(x, -largest, largest), x)
 
 
-def _sample(data: np.ndarray, flags: np.ndarray) -> np.ndarray:
+def sample_of(data: np.ndarray, flags: np.ndarray) -> np.ndarray:
     """The observed values, or a fixed random choice among them if there are very many, as float64."""
     if data.size > LARGEST_SAMPLE:
         # Random rather than every n-th entry: a stride could fall into step with the rows of the array.

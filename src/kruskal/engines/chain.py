@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kruskal.errors import InputError
 from kruskal.gibbs.local import Codes
 from kruskal.models import Model, SweepReport
 from kruskal.models.base import FactorModel
@@ -167,8 +168,14 @@ class Chain:
 
 def traced(trace: np.ndarray, model: Model, state: Any, report: SweepReport) -> np.ndarray:
     """The trace with one more row."""
-    row = model.watched(state, report)
-    return np.vstack([trace, [row[name] for name in TRACED]])
+    watched = model.watched(state, report)
+    row = [watched[name] for name in TRACED]
+    if not np.isfinite(row).all():
+        raise InputError(
+            f"the sampler met numbers that are not finite in sweep {len(trace) + 1}: an entry far outside of "
+            "all others, or an extreme prior, can do that"
+        )
+    return np.vstack([trace, row])
 
 
 def looked_at(now: Progressed) -> Progressed:

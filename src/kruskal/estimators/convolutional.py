@@ -26,7 +26,7 @@ from kruskal.estimators.scikit import Transformer, refuse_mask, refuse_masked, u
 from kruskal.gibbs.conv_local import dense_maps, sparse_maps
 from kruskal.models import CFA as GaussianModel
 from kruskal.models import CKFA as KruskalModel
-from kruskal.models.kruskal_prior import PAPER_ALPHA, PROPER_ALPHA
+from kruskal.models.kruskal_prior import PROPER_ALPHA
 from kruskal.tensor import refuse_impossible_rank
 
 
@@ -216,8 +216,6 @@ class CKFA(CFA):
 
     See `CFA` for the others.
     """
-
-    alpha_prior: tuple[float, float] = PAPER_ALPHA  # of pickles of versions before, which do not have it
 
     def __init__(
         self, n_atoms: int = 64, atom_size: tuple[int, int] = (8, 8), *, rank: int = 2,

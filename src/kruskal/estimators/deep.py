@@ -37,7 +37,7 @@ from kruskal.estimators.deep_layers import (
 from kruskal.estimators.items import check_below_one, refuse_far_out
 from kruskal.estimators.scikit import Transformer, refuse_mask
 from kruskal.gibbs.conv_features import project
-from kruskal.models.kruskal_prior import PAPER_ALPHA, PROPER_ALPHA
+from kruskal.models.kruskal_prior import PROPER_ALPHA
 from kruskal.random import Stream, generator
 
 
@@ -233,8 +233,6 @@ class DeepCKFA(DeepCFA):
 
     See `DeepCFA` for the others.
     """
-
-    alpha_prior: tuple[float, float] = PAPER_ALPHA  # of pickles of versions before, which do not have it
 
     def __init__(
         self, n_atoms: Any = (50, 200), atom_sizes: Any = ((8, 8), (6, 6)), pooling: Any = ((3, 3),), *,

@@ -25,11 +25,11 @@ class Decisions(Classifier):
     svm: str
     svm_options: dict[str, Any] | None
     chains: int
-    decide_on: Any = None  # these are not in pickles of versions before
-    places: int = 3
-    shift: int = 0
-    copies: str = "mean"
-    start: Any = None
+    decide_on: Any
+    places: int
+    shift: int
+    copies: str
+    start: Any
     seed: int
     threads: int | None
     classes_: np.ndarray

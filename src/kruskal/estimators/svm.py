@@ -85,8 +85,6 @@ class BayesianSVM(Classifier):
     temperature_ : t of `kruskal.models.temperature` (if calibrated)
     """
 
-    whiten: float | None = None  # not in pickles of versions before
-
     def __init__(
         self,
         *,

@@ -9,7 +9,8 @@ import math
 import numpy as np
 
 from kruskal.gibbs.lanes import set_rows
-from kruskal.gibbs.scan import BITS_TO_LOG, LOG_OFFSET, float_uniforms
+from kruskal.gibbs.pairs import BITS_TO_LOG, LOG_OFFSET
+from kruskal.gibbs.scan import float_uniforms
 from kruskal.gibbs.vectors import LANES
 from kruskal.kernel import kernel
 

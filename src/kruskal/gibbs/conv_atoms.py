@@ -43,24 +43,22 @@ class ConvAtoms(NamedTuple):
 
 def draw_atoms_lags(
     state: ConvAtoms, first: int, statistics: LagStatistics, noise_precision: float, noise: AtomNoise,
-    fixed_weights: bool = False,
 ) -> None:  # fmt: skip
     """Draw the atoms first <= k < first + b of complete data in order, in place."""
-    _sweep_lags(*state, first, *statistics, noise_precision, *noise, fixed_weights)
+    _sweep_lags(*state, first, *statistics, noise_precision, *noise)
 
 
 def draw_atom_masked(
     state: ConvAtoms, k: int, statistics: MaskedStatistics, noise_precision: float, noise: AtomNoise,
-    fixed_weights: bool = False,
 ) -> None:  # fmt: skip
     """Draw atom k of masked data, in place."""
-    _draw_masked(*state, k, *statistics, noise_precision, *noise, fixed_weights)
+    _draw_masked(*state, k, *statistics, noise_precision, *noise)
 
 
 @kernel
 def _sweep_lags(
     dictionary, weights, factors, log_precision, shape, first, pairs, correlations, noise_precision,
-    entry_noise, weight_noise, fixed_weights,
+    entry_noise, weight_noise,
 ):  # fmt: skip
     m_x, m_y, _ = shape
     n_entries = dictionary.shape[1]
@@ -76,7 +74,7 @@ def _sweep_lags(
             change[i] = -atom[i]
         _draw_atom(
             atom, weights[k], factors[k], log_precision[k], shape, p, precision, entry_noise[k],
-            weight_noise[k], fixed_weights,
+            weight_noise[k],
         )  # fmt: skip
         for i in range(n_entries):
             change[i] += atom[i]
@@ -88,18 +86,16 @@ def _sweep_lags(
 @kernel
 def _draw_masked(
     dictionary, weights, factors, log_precision, shape, k, products, correlations, noise_precision,
-    entry_noise, weight_noise, fixed_weights,
+    entry_noise, weight_noise,
 ):  # fmt: skip
     _draw_atom(
         dictionary[k], weights[k], factors[k], log_precision[k], shape, noise_precision * correlations,
-        noise_precision * products, entry_noise[k], weight_noise[k], fixed_weights,
+        noise_precision * products, entry_noise[k], weight_noise[k],
     )  # fmt: skip
 
 
 @kernel
-def _draw_atom(
-    atom, weights, factors, log_precision, shape, p, precision, noise, weight_noise, fixed_weights
-):
+def _draw_atom(atom, weights, factors, log_precision, shape, p, precision, noise, weight_noise):
     """Draw one atom given its correlations with the residual times gamma_eps (``p``, changed) and Q."""
     n_channels = shape[2]
     size = precision.shape[1]
@@ -113,9 +109,7 @@ def _draw_atom(
     if weights.shape[0] == 0:
         _gaussian(atom, p, precision, noise, n_channels)
     else:
-        draw_kruskal(
-            atom, weights, factors, log_precision, shape, p, precision, noise, weight_noise, fixed_weights
-        )
+        draw_kruskal(atom, weights, factors, log_precision, shape, p, precision, noise, weight_noise)
 
 
 @kernel

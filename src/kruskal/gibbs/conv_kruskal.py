@@ -41,9 +41,7 @@ def draw_vector(factor, linear, noise, out):
 
 
 @kernel
-def draw_kruskal(
-    atom, weights, factors, log_precision, shape, p, precision, noise, weight_noise, fixed_weights
-):
+def draw_kruskal(atom, weights, factors, log_precision, shape, p, precision, noise, weight_noise):
     """Draw the factors of x, y and the channels, then the weights, and compose the atom; in place.
 
     ``p`` (P,) and ``precision`` (1 or C, m_x m_y, m_x m_y) are those of the likelihood.
@@ -60,8 +58,7 @@ def draw_kruskal(
     for c in range(precision.shape[0]):
         _plane_products(plane, precision[c], products[c])
     _draw_channels(weights, factors, shape, p, plane, products, noise)
-    if not fixed_weights:
-        _draw_weights(weights, factors, log_precision, shape, p, plane, products, weight_noise)
+    _draw_weights(weights, factors, log_precision, shape, p, plane, products, weight_noise)
     for i in range(m_x * m_y):
         for c in range(n_channels):
             total = 0.0

@@ -28,11 +28,13 @@ from kruskal.gibbs.conv_blocks import (
 from kruskal.gibbs.conv_synthesis import gather_patches, subtract_atom, subtract_maps
 from kruskal.gibbs.conv_tiles import copy_image, inside, propagate, set_merits, sum_squares
 from kruskal.gibbs.pairs import (
+    BITS_TO_LOG,
+    LOG_OFFSET,
     NEVER,
     SLACK,
     WORDS_AHEAD,
 )
-from kruskal.gibbs.scan import BITS_TO_LOG, LOG_OFFSET, STEP, float_uniforms, is_on, next_positive
+from kruskal.gibbs.scan import STEP, float_uniforms, is_on, next_positive
 from kruskal.kernel import kernel
 from kruskal.random.philox import fill_words
 

@@ -45,8 +45,8 @@ LOG_ERROR = np.float32(0.0598)
 _WIDE = np.float32(0.08)  # most by which log u exceeds its lower bound, and room for rounding,
 _FEW = np.uint16(2**6)  # if its first bits are at least these
 _CELL = 2.0**-16  # width of the interval that the first bits of a uniform tell
-_BITS_TO_LOG = np.float32(math.log(2.0) * 2.0**-23)
-_LOG_OFFSET = np.float32(127.0 * math.log(2.0))
+BITS_TO_LOG = np.float32(math.log(2.0) * 2.0**-23)
+LOG_OFFSET = np.float32(127.0 * math.log(2.0))
 
 
 def padded(n_atoms: int) -> int:
@@ -63,7 +63,7 @@ def lower_log_uniform(bits):
 @kernel
 def lower_log(x):
     """A lower bound of log(x) for a float32 x >= 0 (-88 for 0) that is at most 0.06 too low."""
-    return np.float32(np.float32(x).view(np.int32)) * _BITS_TO_LOG - _LOG_OFFSET
+    return np.float32(np.float32(x).view(np.int32)) * BITS_TO_LOG - LOG_OFFSET
 
 
 @kernel

@@ -9,12 +9,10 @@ import math
 
 import numpy as np
 
-from kruskal.gibbs.pairs import REFINED
+from kruskal.gibbs.pairs import BITS_TO_LOG, LOG_OFFSET, REFINED
 from kruskal.kernel import kernel
 from kruskal.random.philox import philox, uniform_32
 
-BITS_TO_LOG = np.float32(math.log(2.0) / 8388608.0)
-LOG_OFFSET = np.float32(127.0 * math.log(2.0))
 SCALE_31 = np.float32(2.0**-31)
 STEP = 16
 """Atoms that are looked at at once."""
