@@ -330,3 +330,19 @@ def test_the_examples_of_the_classes():
     for name, text in globs.items():
         runner.run(parser.get_doctest(text, {}, name, None, None))
     assert runner.summarize().failed == 0 and runner.tries > 8
+
+
+@pytest.mark.parametrize("estimator", [kruskal.KFA, kruskal.BPFA])
+@pytest.mark.parametrize("n_causes, noise", [(0, 1.0), (3, 1.0), (5, 0.2)])
+def test_the_noise_of_tables_is_found(estimator, n_causes, noise):
+    """Also that of pure noise: with more atoms than features it was taken for signal."""
+    random = np.random.default_rng(1)
+    causes = random.standard_normal((n_causes, 12))
+    truth = (random.standard_normal((500, n_causes)) * (random.random((500, n_causes)) < 0.5)) @ causes
+    x = truth + noise * random.standard_normal(truth.shape)
+    model = estimator(seed=0, threads=1).fit(x[:400])
+    assert model.dictionary_.shape == (12, 12)
+    assert model.noise_std_ == pytest.approx(noise, rel=0.12)
+    if n_causes:
+        mean, std = model.reconstruct(x[400:])
+        assert np.mean(np.abs(mean - truth[400:]) <= 2.0 * std) > 0.85

@@ -480,3 +480,15 @@ def test_large_features_that_are_allowed(options):
     X = 1e37 * X4
     machine = BayesianSVM(**options).fit(X, [0, 0, 1, 1])
     assert np.isfinite(machine.coef_).all() and np.isfinite(machine.predict_proba(X)).all()
+
+
+def test_masked_labels_and_wrong_numbers_of_features():
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    y = np.ma.array(np.arange(20) % 2, mask=np.arange(20) < 5)
+    with pytest.raises(InputError, match="y has 5 masked entries, expected none"):
+        BayesianSVM().fit(X, y)
+    machine = BayesianSVM().fit(X, y.data)
+    with pytest.raises(InputError, match="y has 5 masked entries"):
+        machine.score(X, y)
+    with pytest.raises(InputError, match="X has 2 features, but BayesianSVM is expecting 3"):
+        machine.predict(X[:, :2])

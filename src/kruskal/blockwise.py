@@ -12,6 +12,7 @@ import numpy as np
 
 from kruskal.data import Scaling, observed_entries, refuse_constant
 from kruskal.data.lazy import LazyArray, open_lazy, written_in_boxes
+from kruskal.data.masks import refuse_masked_mask
 from kruskal.defaults import Look, default_regions
 from kruskal.engines.chain import TRACED
 from kruskal.engines.progress import Progress
@@ -64,6 +65,7 @@ class Scene:
                     f"{name} is {shown(chosen)}, but there is no file to find it in: leave {name} out"
                 )
         values = open_lazy(source, "source", key)
+        refuse_masked_mask(observed, "observed")
         mask = None if observed is None else open_lazy(observed, "observed", mask_key)
         if mask is not None and mask.shape not in (values.shape, values.shape[:-1]):
             raise InputError(f"observed has shape {mask.shape}, expected {values.shape} like source")

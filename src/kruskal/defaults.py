@@ -231,6 +231,14 @@ def default_atoms(grid: Grid, look: Look, noisy_volume: bool = False) -> int:
     return max(usual, min(_VOLUME_ATOMS, grid.n_items // _ITEMS_PER_ATOM)) if noisy_volume else usual
 
 
+def default_vector_atoms(n_items: int, n_features: int) -> int:
+    """As many atoms as features, never more than items: for vectors, whose noise no first look can tell.
+
+    The usage prior is then flat, and with more atoms than that every item is followed, noise and all.
+    """
+    return max(2, min(n_features, n_items, _MORE_ATOMS))
+
+
 def default_rank(patch_shape: tuple[int, ...], look: Look) -> int:
     """Noisy data get atoms of higher rank: they can be learned from many noisy copies."""
     return min(4 if look.noisy else 2, maximal_rank(patch_shape))

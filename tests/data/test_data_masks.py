@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import kruskal
 from kruskal.data import observed_entries
 from kruskal.errors import InputError
 
@@ -139,3 +140,18 @@ def test_a_mask_has_two_numbers(mask, shades):
 @pytest.mark.parametrize("mask", [[[0, 255], [255, 0]], [[0.0, -1.0], [0.0, 0.0]], [[7, 7], [7, 7]]])
 def test_one_number_beside_zero_is_true(mask):
     assert (observed_entries(np.ones((2, 2)), mask) == (np.array(mask) != 0)).all()
+
+
+def test_a_mask_that_is_masked_itself(tmp_path):
+    """What stands under a mask of the mask was taken for an answer."""
+    x = np.arange(36.0).reshape(6, 6)
+    mask = np.ma.array(np.ones((6, 6), bool), mask=x > 20.0)
+    for call in (
+        lambda: observed_entries(x, mask),
+        lambda: kruskal.inpaint(x, mask),
+        lambda: kruskal.inpaint_large(x, tmp_path / "out.npy", mask),
+    ):
+        with pytest.raises(InputError, match="masked entries itself, expected True or False"):
+            call()
+    whole = np.ma.array(np.ones((6, 6), bool), mask=False)
+    assert observed_entries(x, whole).all()

@@ -39,7 +39,7 @@ def test_whole_numbers_constants_and_the_largest_floats():
     x = usual()
     x[0, 0], x[0, 1] = np.nan, np.finfo(float).max
     seen[0, 0] = False
-    with pytest.raises(InputError, match="x holds 1.797"):
+    with pytest.raises(InputError, match=r"x holds 1\.797"):
         far_entries(x, seen, "x")
 
 
@@ -51,4 +51,4 @@ def test_a_run_says_it_and_refuses():
     with pytest.raises(InputError, match="x holds 1e"):
         kruskal.denoise(x, **options)
     x[5, 5] = np.nan
-    assert not kruskal.inpaint(x, **options).notes
+    assert not any("further" in note for note in kruskal.inpaint(x, **options).notes)

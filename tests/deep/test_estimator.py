@@ -105,7 +105,8 @@ def test_images_without_label_help_by_their_likelihood_only(data):
     named = np.array([None if label < 0 else f"c{label}" for label in partial], dtype=object)
     other = kruskal.DGDN(**FIT, generative=0.05).fit(X, named)
     assert list(other.classes_) == ["c0", "c1", "c2"]
-    assert (other.coef_ == model.coef_).all()
+    masked = kruskal.DGDN(**FIT, generative=0.05).fit(X, np.ma.array(y, mask=partial < 0))
+    assert (other.coef_ == model.coef_).all() and (masked.coef_ == model.coef_).all()
     # labels that are -1 do not exist: without the generative term such images have no influence
     changed = X.copy()
     changed[120:] = np.random.default_rng(0).permutation(changed[120:])

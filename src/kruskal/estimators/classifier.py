@@ -71,7 +71,6 @@ def check_features(estimator: Any, X: Any, *, fitting: bool) -> np.ndarray:
         what = "sample" if n_items == 0 else "feature"
         raise InputError(f"X has 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required.")
     refuse_huge(array, "X")
-    _check_names(estimator, X, fitting)
     if fitting:
         estimator.n_features_in_ = n_features
     elif n_features != estimator.n_features_in_:
@@ -79,6 +78,7 @@ def check_features(estimator: Any, X: Any, *, fitting: bool) -> np.ndarray:
             f"X has {n_features} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
         )
+    _check_names(estimator, X, fitting)
     return np.ascontiguousarray(array)
 
 
@@ -117,6 +117,7 @@ def check_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
 
 def label_array(y: Any, name: str = "y") -> np.ndarray:
     """Labels as an array, of whatever dtype and shape; numbers among strings stay numbers."""
+    refuse_masked(y, name)
     try:
         labels = np.asarray(y)
     except ValueError as error:
@@ -147,7 +148,10 @@ def _check_names(estimator: Any, X: Any, fitting: bool) -> None:
         from sklearn.utils.validation import validate_data
     except ImportError:
         return
-    validate_data(estimator, X, reset=fitting, skip_check_array=True)
+    try:
+        validate_data(estimator, X, reset=fitting, skip_check_array=True)
+    except ValueError as error:  # names that are not those of fit
+        raise InputError(" ".join(str(error).split())) from error
 
 
 def _column(y: Any) -> np.ndarray:

@@ -194,12 +194,15 @@ def check_partial_labels(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
 
 def labels_and_gaps(y: Any, n_items: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels (N,) as an array, and which of them are there (N,)."""
-    labels = label_array(y)
+    masked = np.ma.getmaskarray(y) if isinstance(y, np.ma.MaskedArray) else False
+    labels = label_array(y.data if isinstance(y, np.ma.MaskedArray) else y)
     if labels.ndim != 1 or len(labels) != n_items:
         raise InputError(f"y has shape {labels.shape}, expected one label for each image, shape ({n_items},)")
     if labels.dtype.kind != "O":
-        return labels, labels != NO_LABEL if labels.dtype.kind in "if" else np.ones(n_items, bool)
+        known = labels != NO_LABEL if labels.dtype.kind in "if" else np.ones(n_items, bool)
+        return labels, known & ~np.asarray(masked)
     known = np.array([label is not None and not _is_minus_one(label) for label in labels], dtype=bool)
+    known &= ~np.asarray(masked)
     if len({isinstance(label, str) for label in labels[known]}) > 1:
         raise InputError("y mixes strings with other labels, expected all numbers or all strings")
     return labels, known

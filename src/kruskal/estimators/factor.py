@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from kruskal.data import Scaling, refuse_constant, refuse_infinite
-from kruskal.defaults import Look, channels_word
+from kruskal.defaults import Look, channels_word, default_vector_atoms
 from kruskal.engines.coding import Coder, chunks
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.progress import Silent
@@ -121,8 +121,12 @@ class FactorEstimator(Transformer):
     ) -> Settings:
         """The parameters, checked and resolved for these items."""
         shape = tuple(int(size) for size in values.shape[1:])
-        # entries of vectors need not be in any order: their differences say nothing about noise
-        look = Look.at(values, observed, scaling.scale) if len(shape) > 1 else Look(float(observed.mean()))
+        if len(shape) > 1:
+            look = Look.at(values, observed, scaling.scale)
+        else:  # entries need not be in any order: their differences say nothing about noise
+            look = Look(float(observed.mean()))
+            if options["n_atoms"] is None:
+                options = options | {"n_atoms": default_vector_atoms(len(values), *shape)}
         known = {"model": self._model, "regions": 1, "channels": channels_word(shape)}
         return resolve_stack(len(values), shape, look, **known, **options)
 

@@ -8,7 +8,7 @@ from kruskal.estimators.factor import FactorEstimator
 __all__ = ["BPFA", "KFA"]
 
 _PARAMETERS = """
-    n_atoms : number of atoms K (default: 256 or 512, not more than items)
+    n_atoms : number of atoms K (default: 256 or 512, not more than items; of vectors as many as features)
     sweeps, burn_in : length of the chain of `fit`, and how many sweeps at its beginning are not kept
     annealing : the first sweeps of the burn-in of `fit`, in which the noise is kept large and sinks slowly
     start : "pca" or "random"

@@ -84,10 +84,8 @@ def draw_alpha(
     The density of log alpha has one mode, so the slice is an interval and any way of stepping out that ends
     outside of it is valid; doubling the step copes with a start far from the mode.
     """
-    if not math.isfinite(statistics[0]):
-        raise FloatingPointError(
-            "alpha cannot be drawn: the delta are not finite"
-        )  # the slice would never end
+    if not math.isfinite(statistics[0]):  # the slice would never end
+        raise FloatingPointError("alpha cannot be drawn: delta is not finite")
     low_end, high_end = math.log(_SMALLEST_ALPHA), math.log(LARGEST_ALPHA)
 
     def height(log_alpha: float) -> float:
