@@ -62,6 +62,19 @@ def test_zarr_npy_arrays_masks_and_nan_give_the_same(tmp_path):
     assert {path.name[0] for path in tmp_path.iterdir()} <= set("xmgso")  # nothing is left aside
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_patches_without_data_do_not_begin_the_chain(tmp_path, seed):
+    """In a corner something is observed; patches are drawn at random, and most hold nothing."""
+    x = np.full((48, 48), np.nan)
+    x[:3, :3] = np.arange(9.0).reshape(3, 3)
+    kruskal.inpaint_large(x, tmp_path / "out.npy", patch_shape=(4, 4), epochs=1, seed=seed, threads=1)
+    assert np.isfinite(np.load(tmp_path / "out.npy")).all()
+    kruskal.inpaint_large(
+        np.array([[3.0, np.nan], [1.0, 2.0]]), tmp_path / "two.npy", epochs=1, seed=seed, threads=1
+    )
+    assert np.isfinite(np.load(tmp_path / "two.npy")).all()
+
+
 @pytest.mark.parametrize("size", [1e-60, 1e60])
 def test_std_of_extreme_data(tmp_path, size):
     """float32 would make it 0 or the largest number there is."""

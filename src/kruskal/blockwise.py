@@ -211,7 +211,7 @@ class BlockwiseRun:
             return model.start(self.settings.start, _items(found), seed)
 
     def _sample(self, number: int, visit: int, most: int) -> list[_Matrix]:
-        """At most so many of the patches that begin in a block, at random; none if nothing is observed."""
+        """At most so many of the patches that begin in a block and have an observed entry, at random."""
         part = self.blocks.own(number)
         if part is None:
             return []
@@ -221,10 +221,11 @@ class BlockwiseRun:
         if not seen.any():
             return []
         items = part.cut(scaled, seen)
+        order = np.arange(items.n_items)
         if items.n_items > most:
-            random = generator(self.settings.seed, Stream.BLOCK_ITEMS, visit)
-            items = items.take(np.sort(random.permutation(items.n_items)[:most]))
-        return [_as_matrix(items)]
+            order = generator(self.settings.seed, Stream.BLOCK_ITEMS, visit).permutation(items.n_items)
+        chosen = _with_data(items, order, most)
+        return [_as_matrix(items.take(chosen))] if len(chosen) else []
 
     def _read(self, box: tuple[slice, ...]) -> tuple[np.ndarray, np.ndarray]:
         """The scaled entries of a box, and which of them are observed."""
@@ -257,6 +258,19 @@ def _as_matrix(items: Items) -> _Matrix:
     place = items.origin[:, None] + items.offset[None, :]
     seen = np.ones(place.shape, bool) if items.complete else items.observed[place]
     return items.flat[place].reshape(-1, *items.shape), seen.reshape(-1, *items.shape)
+
+
+def _with_data(items: Items, order: np.ndarray, most: int) -> np.ndarray:
+    """The first so many, in that order, of the items of which anything is observed; their numbers, sorted."""
+    if items.complete:
+        return np.sort(order[:most])
+    found: list[np.ndarray] = []
+    for first in range(0, len(order), most):
+        some = order[first : first + most]
+        found.append(some[items.observed[items.origin[some][:, None] + items.offset].any(axis=1)])
+        if sum(map(len, found)) >= most:
+            break
+    return np.sort(np.concatenate(found)[:most])
 
 
 def _count(parts: Sequence[_Matrix]) -> int:
