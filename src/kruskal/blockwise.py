@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.data import Scaling, observed_entries, refuse_constant
+from kruskal.data import Scaling, far_entries, observed_entries, refuse_constant
 from kruskal.data.lazy import LazyArray, open_lazy, written_in_boxes
 from kruskal.data.masks import refuse_masked_mask
 from kruskal.defaults import Look, default_regions
@@ -110,6 +110,7 @@ class Scene:
             raise InputError(f"nothing of {self.values.name} is observed: all its entries are missing")
         flat, flags = (np.concatenate([one.ravel() for one in parts]) for parts in (values, masks))
         refuse_constant(flat, flags, self.values.name)
+        far_entries(flat, flags, self.values.name)
         scaling = Scaling.fit(flat, flags)
         return Look.at_all(values, masks, scaling.scale), scaling, Ordinary.of(scaling.forward(flat[flags]))
 
@@ -118,7 +119,8 @@ class Scene:
 class BlockwiseRun:
     """One run: what it is told, see `kruskal.inpaint_large`, and who is told how far it is.
 
-    ``slices`` are learned on the way: every block is read for the atoms before any is restored.
+    ``slices`` are learned on the way: every block is read for the atoms before any is restored; so are
+    ``notes``, what there is to say of the result.
     """
 
     scene: Scene
@@ -136,6 +138,7 @@ class BlockwiseRun:
     threads: int
     progress: Progress
     slices: Slices = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def learn(self) -> Ongoing:
         """Go over the blocks in random order and learn from some of the patches that begin in each."""
@@ -182,7 +185,8 @@ class BlockwiseRun:
                 self._tell(self.epochs * self.blocks.n_blocks + number + 1, found.trace[-1])
                 noise.append(found.trace[self.burn_in :, TRACED.index("noise_std")].mean())
         if far:
-            self.progress.note(hole_sentence(far))
+            self.notes.append(hole_sentence(far))
+            self.progress.note(self.notes[-1])
         return float(self.scaling.inverse_std(np.mean(noise)))
 
     def _expected(

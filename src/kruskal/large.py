@@ -39,7 +39,7 @@ class LargeRestoration:
         batch that was learned from
     noise_std : mean over the blocks of the noise that was inferred in each, in the input's units
     n_items, block_shape, n_blocks, epochs : patches of the array, and how it was cut and gone over
-    threads, seconds : how it was run
+    threads, seconds : how it was run;  notes : what there was to say of it
     """
 
     target: Path
@@ -52,6 +52,7 @@ class LargeRestoration:
     epochs: int
     threads: int
     seconds: float
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """One line, without the arrays."""
@@ -132,7 +133,10 @@ def inpaint_large(
     _check_paths(target, std)
     if regions is not None:
         whole_number("regions", regions, 1, 4_096)
-    scene = _open(source, observed, key, mask_key, mask_is, target, std, progress)
+    notes: list[str] = []
+    scene = _open(source, observed, key, mask_key, mask_is, target, std, notes)
+    for note in notes:
+        progress.note(note)
     shape = scene.values.shape
     block = _block_shape(block_shape, scene.values)
     look, scaling, ordinary = scene.first_look(block, seed)
@@ -149,7 +153,7 @@ def inpaint_large(
         scene=scene, settings=settings, scaling=scaling, ordinary=ordinary, blocks=blocks, look=look,
         regions=regions, batch_size=size, epochs=whole_number("epochs", n_epochs, 1),
         forgetting=float(forgetting), sweeps=n_sweeps, burn_in=n_burn_in, threads=check_threads(threads),
-        progress=progress,
+        progress=progress, notes=notes,
     )  # fmt: skip
     with ExitStack() as stack:
         stack.enter_context(watch_compilation(partial(progress.note, COMPILING)))
@@ -160,6 +164,7 @@ def inpaint_large(
     return LargeRestoration(
         Path(target), None if std is None else Path(std), learned.dictionary({}, RANK_TOLERANCE), noise,
         settings.grid.n_items, block, blocks.n_blocks, run.epochs, run.threads, time.perf_counter() - began,
+        tuple(notes),
     )  # fmt: skip
 
 
@@ -171,7 +176,7 @@ def _check_paths(target: Any, std: Any) -> None:
 
 def _open(
     source: Any, observed: Any, key: str | None, mask_key: str | None, mask_is: str, target: str | Path,
-    std: str | Path | None, progress: Progress,
+    std: str | Path | None, notes: list[str],
 ) -> Scene:  # fmt: skip
     """What is read, after a look at what is to be written."""
     scene = Scene.of(source, observed, key, mask_key, mask_is)
@@ -182,7 +187,7 @@ def _open(
     _refuse_overwriting(target, std, source, observed)
     for array in (values, scene.mask):
         if array is not None and array.missing_chunks:
-            progress.note(missing_chunks_note(array.missing_chunks, array.name))
+            notes.append(missing_chunks_note(array.missing_chunks, array.name))
     return scene
 
 

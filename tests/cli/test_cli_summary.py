@@ -19,6 +19,7 @@ def restoration(mean, **changes):
         "usage": np.array([0.5, 0.1, 0.2, 0.0]),
         "trace": {"alpha": np.array([3.0, 4.5]), "noise_std": np.full(9, 2.0)},
         "pilots": (),
+        "notes": ("look here",),
         "kept": 5,
         "settings": {"model": "kfa", "patch_shape": (2, 2), "sweeps": 9, "seed": 3, "rank": 2},
         "n_items": 25,
@@ -39,6 +40,7 @@ def test_atoms_that_are_not_used_do_not_count(mean):
     assert found["rank_histogram"] == {"1": 1, "2": 2}
     assert found["alpha"] == 4.5
     assert (found["sweeps"], found["kept"], found["burn_in"], found["pilots"]) == (9, 5, 4, [])
+    assert found["notes"] == ["look here"]
 
 
 def test_pilot_runs_are_told(mean):

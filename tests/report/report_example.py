@@ -17,6 +17,7 @@ class MadeUpResult:
     ranks: np.ndarray
     usage: np.ndarray
     n_items: int = 50
+    notes: tuple[str, ...] = ()
     trace: dict[str, np.ndarray] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
 

@@ -1,6 +1,7 @@
 """The report page: well-formed, complete, and asking for nothing outside itself."""
 
 import base64
+import dataclasses
 import re
 from html.parser import HTMLParser
 
@@ -133,3 +134,12 @@ def test_names_that_are_no_text(figures_of_order, tmp_path):
         tmp_path / "r.html", example.result, None, [], "bad\udcff.npy", "kruskal bad\udcff.npy"
     )
     assert "<h1>bad\\udcff.npy</h1>" in path.read_text(encoding="utf-8")
+
+
+def test_notes_are_there(figures_of_order, tmp_path):
+    example, _ = figures_of_order(2)
+    result = dataclasses.replace(example.result, notes=("all of <it> is a guess",))
+    text = "".join(read(write_report(tmp_path / "notes.html", result, None, [], "Notes")).text)
+    assert "All of <it> is a guess." in text
+    bare = "".join(read(write_report(tmp_path / "none.html", example.result, None, [], "None")).text)
+    assert "To know about this result" in text and "To know about this result" not in bare

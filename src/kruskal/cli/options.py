@@ -112,7 +112,7 @@ Threads = Annotated[
     ),
 ]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=OUTPUT)
+    bool, typer.Option("--quiet", "-q", help="No progress, no notes and no summary.", rich_help_panel=OUTPUT)
 ]
 Json = Annotated[
     bool,

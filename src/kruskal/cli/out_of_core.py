@@ -105,6 +105,7 @@ def _summarise(found: LargeRestoration) -> dict[str, Any]:
             **{name: learned.settings.get(name) for name in shown},
             "rank": learned.rank or None,
             "threads": found.threads,
+            "notes": list(found.notes),
             "version": __version__,
         }
     )

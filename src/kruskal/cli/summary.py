@@ -61,6 +61,7 @@ def summarise(
         length: len(restoration.trace["noise_std"]) // settings.get("batches", 1),
         "kept": restoration.kept,
         "pilots": list(restoration.pilots),
+        "notes": list(restoration.notes),
         "n_items": restoration.n_items,
         "n_atoms": len(used),
         "n_atoms_used": int(used.sum()),

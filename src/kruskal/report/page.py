@@ -79,6 +79,7 @@ def write_report(
         seconds = getattr(result, "seconds", None)
     sections = [
         _headline(result, scores or {}, seconds),
+        _notes(getattr(result, "notes", ())),
         _score_table(scores or {}),
         *(_figure(Path(figure)) for figure in figures),
         _settings_table(result),
@@ -136,6 +137,12 @@ def _headline(result: Result, scores: Mapping[str, float | None], seconds: float
         numbers.append(("Seconds", f"{seconds:.3g}" if seconds < 100 else f"{seconds:,.0f}"))
     cards = "\n".join(f"<div><dt>{label}</dt><dd>{number}</dd></div>" for label, number in numbers)
     return f'<dl class="headline">\n{cards}\n</dl>'
+
+
+def _notes(notes: Sequence[str]) -> str:
+    """Return what is doubtful, as a list; nothing if there is nothing to say."""
+    rows = "\n".join(f"<li>{escape(note[:1].upper() + note[1:])}.</li>" for note in notes)
+    return f"<h2>To know about this result</h2>\n<ul>\n{rows}\n</ul>" if notes else ""
 
 
 def _score_table(scores: Mapping[str, float | None]) -> str:
