@@ -411,3 +411,25 @@ def test_a_mask_of_one_image_is_none_of_all():
         kruskal.CFA(**OPTIONS).fit(images[..., 0], observed=one)
     with pytest.raises(InputError, match=r"observed has shape \(14, 14\), expected \(14, 14, 14\) like X"):
         kruskal.BPFA(n_atoms=4, sweeps=2).fit(images[..., 0], observed=one)
+
+
+def test_missing_pixels_are_predicted_with_known_atoms():
+    """Maps that begin with the learned noise stay where the first sweep put them: hardly better than 0."""
+    errors, held = [], []
+    for seed in range(3):
+        clean, images = make_images(40, seed=seed)
+        model = kruskal.CFA(6, (4, 4), sweeps=150, seed=1).fit(images)
+        seen = np.random.default_rng(5).random(images.shape) < 0.7
+        found = model.reconstruct(images, seen)
+        error = (found.mean - clean)[~seen]
+        errors.append(np.sqrt(np.mean(error**2)) / clean.std())
+        held.append(np.mean(np.abs(error) <= 2.0 * found.std[~seen] + 1e-9))
+    assert np.mean(errors) < 0.5 and np.mean(held) > 0.85
+
+
+def test_an_image_without_data_is_read(fitted):
+    _, images, model = fitted
+    nothing = np.full_like(images[:1], np.nan)
+    assert model.transform(nothing).shape == (1, 6, *model.model_.layout.map_shape)
+    with pytest.raises(InputError, match="nothing of X is observed"):
+        kruskal.CFA(6, (4, 4), sweeps=2).fit(nothing)

@@ -557,3 +557,10 @@ def test_a_mask_without_the_last_axis_holds_for_all_along_it():
 def test_a_range_beyond_that_of_float32():
     x = (np.random.default_rng(0).random((30, 30)) * 3.3e38).astype(np.float32)
     assert np.isfinite(kruskal.inpaint(x, **QUICK).mean).all()
+
+
+def test_values_too_small_to_be_floats():
+    """Below the smallest normal number floats lose their digits: the result was 0, with a std of 0."""
+    with pytest.raises(kruskal.InputError, match=r"x holds no value larger than .*e-3\d\d, expected some"):
+        kruskal.denoise(X * 1e-315, **QUICK)
+    assert np.isfinite(kruskal.denoise(X * 1e-300, **QUICK).std).all()

@@ -17,6 +17,7 @@ from kruskal.data import (
     noise_grows,
     observed_entries,
     refuse_constant,
+    refuse_tiny,
     roots_of_counts,
 )
 from kruskal.defaults import MOST_SWEEPS, Look, all_channels_alike
@@ -158,6 +159,7 @@ def inpaint(
         x if isinstance(x, np.ma.MaskedArray) else values, observed, name="x", mask_name="observed"
     )
     refuse_constant(values, mask, "x")
+    refuse_tiny(values[mask], "x", float(np.finfo(np.float64).tiny))  # below, floats lose their digits
     if flag("counts", counts):
         _refuse_counts(model, dictionary)
         values = roots_of_counts(values, mask)

@@ -135,9 +135,12 @@ class CFA(Transformer, ImageLearner):
         return self
 
     def transform(
-        self, X: Any, observed: Any = None, *, sweeps: int = 20, burn_in: int = 10, sparse: bool = False
-    ) -> Any:
+        self, X: Any, observed: Any = None, *, sweeps: int | None = None, burn_in: int | None = None,
+        sparse: bool = False,
+    ) -> Any:  # fmt: skip
         """Maps of images given the atoms: posterior means over ``sweeps`` less ``burn_in`` sweeps.
+
+        By default 20 sweeps, 100 where pixels are missing, half of them burn-in.
 
         Returns
         -------
@@ -146,8 +149,9 @@ class CFA(Transformer, ImageLearner):
         return self.read_maps(X, observed, sweeps, burn_in, flag("sparse", sparse))
 
     def read_maps(
-        self, X: Any, observed: Any, sweeps: int, burn_in: int, sparse: bool = False, first: int = 0
-    ) -> Any:
+        self, X: Any, observed: Any, sweeps: int | None, burn_in: int | None, sparse: bool = False,
+        first: int = 0,
+    ) -> Any:  # fmt: skip
         """`transform` of a batch of images, of which the first one has the number ``first``.
 
         Batches that begin at other numbers have other random numbers.
@@ -155,7 +159,9 @@ class CFA(Transformer, ImageLearner):
         images, seen, _ = self._checked(X, observed)
         shape = (self.model_.n_atoms, *self.model_.layout.map_shape)
         total: Any = 0.0
+        kept = 0
         for engine in self._infer(images, seen, sweeps, burn_in, first):
+            kept += 1
             parts = engine.map(lambda shard: dense_maps(shard.maps, shape[0], shape[1:]))
             if sparse:
                 from scipy.sparse import csr_matrix, vstack
@@ -163,7 +169,7 @@ class CFA(Transformer, ImageLearner):
                 total = total + vstack([csr_matrix(part.reshape(len(part), -1)) for part in parts], "csr")
             else:
                 total = total + np.concatenate(parts)
-        return total / np.float32(sweeps - burn_in)
+        return total / np.float32(kept)
 
     def inverse_transform(self, maps: Any) -> np.ndarray:
         """The images that maps (N, K, map rows, map columns) stand for, without noise.
@@ -189,9 +195,13 @@ class CFA(Transformer, ImageLearner):
         return self.scaling_.inverse(made).reshape(-1, *layout.image_shape[: 2 if self._grey else 3])
 
     def reconstruct(
-        self, X: Any, observed: Any = None, *, sweeps: int = 20, burn_in: int = 10
+        self, X: Any, observed: Any = None, *, sweeps: int | None = None, burn_in: int | None = None
     ) -> Reconstruction:
-        """Images without noise, given the atoms: mean and std over ``sweeps`` less ``burn_in`` sweeps."""
+        """Images without noise, given the atoms: mean and std over ``sweeps`` less ``burn_in`` sweeps.
+
+        By default 20 sweeps, 100 where pixels are missing, half of them burn-in. ``std`` is that of the maps
+        that these sweeps saw: with few sweeps it is too small.
+        """
         images, seen, shape = self._checked(X, observed)
         moments = Moments()
         for engine in self._infer(images, seen, sweeps, burn_in):

@@ -38,12 +38,16 @@ class Moments:
         return Reconstruction(scaling.inverse(mean).reshape(shape), scaling.inverse_std(std).reshape(shape))
 
 
-def image_batch(X: Any, observed: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
-    """Images and mask (N, M_x, M_y, C), and the shape that was given."""
+def image_batch(
+    X: Any, observed: Any, may_be_none: bool = False
+) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+    """Images and mask (N, M_x, M_y, C), and the shape given; ``may_be_none``: also if nothing is observed."""
     images = real_array(X, "X")
     if images.ndim not in (3, 4):
         raise InputError(f"X has shape {images.shape}, expected (N, M_x, M_y) or (N, M_x, M_y, C)")
-    seen = observed_entries(X, observed, stacked=True, name="X", mask_name="observed")
+    seen = observed_entries(
+        X, observed, stacked=True, may_be_none=may_be_none, name="X", mask_name="observed"
+    )
     shape = (*images.shape, 1) if images.ndim == 3 else images.shape
     return images.reshape(shape), seen.reshape(shape), images.shape
 

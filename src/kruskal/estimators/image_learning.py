@@ -18,12 +18,15 @@ from kruskal.estimators.items import refuse_far_out
 from kruskal.estimators.scikit import ScikitEstimator
 from kruskal.gibbs.conv_memory import ConvMemory
 from kruskal.gibbs.conv_synthesis import synthesise
+from kruskal.gibbs.precision import FIRST_CAP, annealed_cap
 from kruskal.gibbs.usage import UsagePrior
 from kruskal.kernel import watch_compilation
 from kruskal.models import CFA, CKFA, DELAY, ConvGlobal, ConvReport, sweep_batch
 from kruskal.random import Stream, generator
 
 Model = CFA | CKFA
+_SWEEPS, _MASKED_SWEEPS = 20, 100
+"""To read images with known atoms: maps of incomplete ones settle slowly."""
 TRACED = ("noise_std", "active_per_image", "alpha")
 
 
@@ -147,10 +150,17 @@ class ImageLearner(ScikitEstimator, ABC):
         self._read_off(self.usage_[kept], self.noise_std_)
 
     def _infer(
-        self, images: np.ndarray, seen: np.ndarray, sweeps: int, burn_in: int, first: int = 0
+        self, images: np.ndarray, seen: np.ndarray, sweeps: int | None, burn_in: int | None, first: int = 0
     ) -> Iterator[ImageThreads]:
-        """Draw what images have of their own again and again, all else fixed; yields after burn-in."""
+        """Draw what images have of their own again and again, all else fixed; yields after burn-in.
+
+        Where pixels are missing the burn-in begins with much noise: places that explain what is seen badly
+        are left more easily then.
+        """
+        complete = bool(seen.all())
+        sweeps = (_SWEEPS if complete else _MASKED_SWEEPS) if sweeps is None else sweeps
         whole_number("sweeps", sweeps, 1)
+        burn_in = sweeps // 2 if burn_in is None else burn_in
         if whole_number("burn_in", burn_in, 0) >= sweeps:
             raise InputError(f"burn_in must be less than sweeps ({sweeps}), not {shown(burn_in)}")
         values = self.scaling_.forward(np.where(seen, images, 0))
@@ -160,7 +170,10 @@ class ImageLearner(ScikitEstimator, ABC):
         seed = int(generator(options.seed, Stream.MAP_READING, first).integers(2**63))
         with ImageThreads(values, seen, options.threads) as engine:
             state = self.model_.for_images(self.state_, len(images))
+            precision, annealing = state.noise_precision, 0 if complete else 3 * burn_in // 4
             for number in range(1, sweeps + 1):
+                cap = annealed_cap(number, annealing, FIRST_CAP, max(precision, FIRST_CAP))
+                state = state._replace(noise_precision=min(precision, cap))
                 state = self.model_.sweep_images(state, engine, seed, number)
                 if number > burn_in:
                     yield engine
@@ -175,7 +188,7 @@ class ImageLearner(ScikitEstimator, ABC):
 
     def _checked(self, X: Any, observed: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
         self.refuse_unfitted()
-        images, seen, shape = image_batch(X, observed)
+        images, seen, shape = image_batch(X, observed, may_be_none=True)
         if images.shape[1:] != self.model_.image_shape:
             raise InputError(
                 f"X has images of shape {images.shape[1:]}, expected {self.model_.image_shape} as in fit"

@@ -15,6 +15,8 @@ from scipy.special import gammainc, gammaincc
 
 SMALLEST, LARGEST = 1e-12, 1e15
 """Precisions are kept inside this range: data are scaled to about 1, and what follows must not overflow."""
+FIRST_CAP = 16.0
+"""Of the noise precision where annealing begins: noise a quarter of the range of the data."""
 _ANNEALED = 1600.0  # the bound of the noise sinks to a fortieth
 _OFTEN = 0.1  # what is cut off is drawn and thrown away as long as so much is left
 
@@ -101,9 +103,11 @@ def _gamma_above(shape: float, least: float, random: np.random.Generator) -> flo
             return least * (1.0 + y)
 
 
-def annealed_cap(number: int, annealing: int, first: float) -> float:
+def annealed_cap(number: int, annealing: int, first: float, last: float | None = None) -> float:
     """The largest noise precision of sweep ``number``, so that noise is not small at once.
 
-    It grows from ``first`` to 1,600 times that in ``annealing`` sweeps, counted from one; then there is none.
+    It grows from ``first`` to ``last``, or 1,600 times the first, in ``annealing`` sweeps, counted from one;
+    then there is none.
     """
-    return first * _ANNEALED ** ((number - 1) / annealing) if number <= annealing else math.inf
+    growth = _ANNEALED if last is None else last / first
+    return first * growth ** ((number - 1) / annealing) if number <= annealing else math.inf

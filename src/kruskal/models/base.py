@@ -21,7 +21,7 @@ from kruskal.gibbs.atoms import AtomNoise, AtomOptions, AtomState
 from kruskal.gibbs.codes import CodeModel, atom_products, code_model, draw_codes
 from kruskal.gibbs.expected import expect_items
 from kruskal.gibbs.local import count_codes
-from kruskal.gibbs.precision import GammaPrior, annealed_cap, draw_precision
+from kruskal.gibbs.precision import FIRST_CAP, GammaPrior, annealed_cap, draw_precision
 from kruskal.gibbs.slabs import SlabDraw, draw_slabs
 from kruskal.gibbs.statistics import sum_in_order
 from kruskal.gibbs.surrogate import Rest, Sums, added
@@ -43,7 +43,6 @@ VAGUE = GammaPrior(1e-6, 1e-6)
 DELAY = 5
 """Sweeps in which a chain finds its way by simpler rules, unless its burn-in is shorter."""
 FIRST_NOISE_PRECISION = 100.0  # noise a tenth of the range of the data
-_FIRST_CAP = 16.0  # noise a quarter of it
 _LEAST_LOG_ODDS = -7.0  # a usage of a thousandth
 
 
@@ -218,7 +217,7 @@ class FactorModel(ABC):
             least=self.most_noise**-2 if number > self.delay else 0.0,
             most=self.least_noise**-2 if self.least_noise > 0.0 else math.inf,
         )  # fmt: skip
-        cap = annealed_cap(number, -(-3 * self.annealing // 4), _FIRST_CAP)
+        cap = annealed_cap(number, -(-3 * self.annealing // 4), FIRST_CAP)
         return state._replace(code_precision=code_precision, noise_precision=min(noise_precision, cap))
 
     def draw_atoms(
