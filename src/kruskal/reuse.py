@@ -32,7 +32,7 @@ def settle(
     adapt = flag("adapt", adapt)
     if dictionary is None:
         if adapt:
-            raise InputError("adapt needs a dictionary to start from")
+            raise InputError("adapt needs atoms to start from: give dictionary")
         return given
     if len(dictionary.shape) != len(array_shape) or any(map(operator.gt, dictionary.shape, array_shape)):
         raise InputError(

@@ -120,7 +120,10 @@ def test_resume_starts_from_the_copy_in_the_folder(cli, others, damaged, tmp_pat
             ("inpaint", "one.npy", "-o", "o.npy", "--dictionary", "no.npz"),
             "dictionary file no.npz does not exist",
         ),
-        (("inpaint", "one.npy", "-o", "o.npy", "--adapt"), "--adapt needs a dictionary to start from."),
+        (
+            ("inpaint", "one.npy", "-o", "o.npy", "--adapt"),
+            "--adapt needs atoms to start from: give --dictionary.",
+        ),
         (
             ("inpaint", "one.npy", "-o", "d.npz", "--dictionary", "d.npz"),
             "would overwrite --dictionary d.npz",

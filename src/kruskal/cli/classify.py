@@ -150,7 +150,8 @@ def train(
     with named_by_options(pictures):
         labelled = labelled_pictures(pictures, size=shape, colour=tint)
     used, rest = split(labelled, per_class, seed)
-    classifier = _train(labelled, used, layers, chosen, contrast, cost, quiet, threads)
+    with named_by_options(pictures):
+        classifier = _train(labelled, used, layers, chosen, contrast, cost, quiet, threads)
     classifier.save(output)
     written = [output]
     if figures is not None:
@@ -237,7 +238,6 @@ def _train(
     with ExitStack() as stack:
         stack.callback(progress.stop)
         stack.enter_context(terminable())
-        stack.enter_context(named_by_options("the pictures"))
         deep = (DeepCKFA if "rank" in layers else DeepCFA)(**layers, progress=progress)
         svm = BayesianSVM(C=cost, calibration_folds=0, threads=threads)
         names = np.array(labelled.classes)[labelled.y[used]]

@@ -33,7 +33,9 @@ def roots_of_counts(counts: np.ndarray, observed: np.ndarray) -> np.ndarray:
     seen = counts[observed]
     lowest, highest = float(np.min(seen, initial=0)), float(np.max(seen, initial=0))
     if lowest < 0.0:
-        raise InputError(f"x holds {lowest:g}, but counts are never negative: leave counts out, or clip x")
+        raise InputError(
+            f"x holds {lowest:g}, but counts are never negative: leave counts out, or set such entries to 0"
+        )
     if highest <= 1.0 and (seen != np.rint(seen)).any():
         raise InputError(
             f"x has nothing above {highest:g}, but each count is 1: multiply x, or leave counts out"

@@ -140,7 +140,8 @@ class CFA(Transformer, ImageLearner):
     ) -> Any:  # fmt: skip
         """Maps of images given the atoms: posterior means over ``sweeps`` less ``burn_in`` sweeps.
 
-        By default 20 sweeps, 100 where pixels are missing, half of them burn-in.
+        By default 20 sweeps, 100 where pixels are missing, half of them burn-in. Random numbers go by the
+        place of an image in ``X``.
 
         Returns
         -------
