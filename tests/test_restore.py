@@ -63,6 +63,10 @@ def test_a_time_budget_keeps_no_draw_of_the_first_sweeps():
     """Half of no time is over at once; the first sweeps have other rules and are not kept for that."""
     found = kruskal.denoise(bumpy(), sweeps=50, time_budget=1e-6, n_atoms=8, auto=False, threads=1)
     assert len(found.trace["alpha"]) == 6 and found.kept == 1
+    online = {"online": True, "epochs": 8, "batch_size": 60, "patch_shape": (6, 6), "stride": 1, "n_atoms": 8}
+    found = kruskal.denoise(bumpy(), time_budget=1e-6, threads=1, **online)
+    batches = found.settings["batches"]
+    assert 1 < batches and len(found.trace["alpha"]) == batches * (1 + -(-5 // batches)) and found.kept == 1
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.data import Scaling, far_entries, observed_entries, refuse_constant
+from kruskal.data import SMALLEST_NORMAL, Scaling, far_entries, observed_entries, refuse_constant, refuse_tiny
 from kruskal.data.lazy import LazyArray, open_lazy, written_in_boxes
 from kruskal.data.masks import refuse_masked_mask
+from kruskal.data.outliers import TOO_FAR
 from kruskal.defaults import Look, default_regions
 from kruskal.engines.chain import TRACED
 from kruskal.engines.progress import Progress
@@ -88,10 +89,12 @@ class Scene:
         )  # fmt: skip
         return values, observed
 
-    def first_look(self, block_shape: tuple[int, ...], seed: int) -> tuple[Look, Scaling, Ordinary]:
+    def first_look(
+        self, block_shape: tuple[int, ...], seed: int
+    ) -> tuple[Look, Scaling, Ordinary, str | None]:
         """A look at some blocks; at others as long as what was seen is nothing, or all the same.
 
-        Also what the entries seen are like, scaled.
+        Also what the entries seen are like, scaled, and a note if one of them lies far outside.
         """
         ones = (1,) * len(block_shape)
         blocks = Blocks(Grid(self.values.shape, ones, ones), block_shape)
@@ -110,9 +113,11 @@ class Scene:
             raise InputError(f"nothing of {self.values.name} is observed: all its entries are missing")
         flat, flags = (np.concatenate([one.ravel() for one in parts]) for parts in (values, masks))
         refuse_constant(flat, flags, self.values.name)
-        far_entries(flat, flags, self.values.name)
+        refuse_tiny(flat, self.values.name, SMALLEST_NORMAL, flags)
+        far = far_entries(flat, flags, self.values.name)
         scaling = Scaling.fit(flat, flags)
-        return Look.at_all(values, masks, scaling.scale), scaling, Ordinary.of(scaling.forward(flat[flags]))
+        look = Look.at_all(values, masks, scaling.scale)
+        return look, scaling, Ordinary.of(scaling.forward(flat[flags])), far
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +240,7 @@ class BlockwiseRun:
         """The scaled entries of a box, and which of them are observed."""
         values, seen = self.scene.read(box)
         scaled = self.scaling.forward(np.where(seen, values, 0))
-        if not np.isfinite(scaled).all():
+        if not np.abs(scaled).max(initial=0) <= TOO_FAR:
             raise InputError(
                 f"{self.scene.values.name} holds values that are too large beside those of a first look at it"
             )

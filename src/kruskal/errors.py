@@ -5,6 +5,7 @@ import operator
 import os
 import zipfile
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,15 @@ def shown(value: Any) -> str:
         return f"an array of shape {shape}"
     words = " ".join(repr(value).split())
     return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}.."
+
+
+def refuse_not_finite(numbers: Iterable[float], where: str) -> None:
+    """End a run whose state is no longer made of finite numbers."""
+    if not all(map(math.isfinite, numbers)):
+        raise InputError(
+            f"the sampler met numbers that are not finite in {where}: an entry far outside of all others, or "
+            "an extreme prior, can do that"
+        )
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:

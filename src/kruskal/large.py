@@ -135,11 +135,12 @@ def inpaint_large(
         whole_number("regions", regions, 1, 4_096)
     notes: list[str] = []
     scene = _open(source, observed, key, mask_key, mask_is, target, std, notes)
-    for note in notes:
-        progress.note(note)
     shape = scene.values.shape
     block = _block_shape(block_shape, scene.values)
-    look, scaling, ordinary = scene.first_look(block, seed)
+    look, scaling, ordinary, far = scene.first_look(block, seed)
+    notes += [] if far is None else [far]
+    for note in notes:
+        progress.note(note)
     settings = resolve(
         shape, model=model, patch_shape=patch_shape, stride=stride, n_atoms=n_atoms, rank=rank, start=start,
         alpha=alpha, codes=codes, channels=channels, usage_prior=usage_prior, sparsity=sparsity, regions=1,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.data import Scaling, observed_entries, real_array, refuse_constant
+from kruskal.data import Scaling, far_entries, observed_entries, real_array, refuse_constant
 from kruskal.defaults import Look, channels_word, default_patch_shape
 from kruskal.engines.chain import Chain, Progressed
 from kruskal.engines.dictionary import Dictionary, one_region
@@ -83,6 +83,9 @@ def learn(
         one_of("channels", channels, CHANNELS)
     channels = channels_word(smallest, channels)
     progress = check_progress(progress)
+    far = far_entries(together, seen, "arrays" if len(values) > 1 else "arrays[0]")
+    if far is not None:
+        progress.note(far)
     if patch_shape is None:
         patch_shape = default_patch_shape(smallest, channels, look)
         for forced in _forced(patch_shape, shapes, channels, look):

@@ -12,6 +12,7 @@ import numpy as np
 from kruskal.choose import Pilot, choose, worth_a_pilot
 from kruskal.data import (
     NOISE_OF_ROOTS,
+    SMALLEST_NORMAL,
     Scaling,
     far_entries,
     noise_grows,
@@ -111,7 +112,8 @@ def inpaint(
     grouping : which patches make a region: those in a block of the array ("place"; so many blocks as the next
         smaller power of two), or those that look alike ("likeness": k-means of their leading principal
         scores and, counting less and not in volumes, their places; incomplete ones are grouped once more
-        half-way through the burn-in, as they look in what is restored by then, but not online). Default:
+        half-way through the burn-in, as they look in what is restored by then, but not online, and not if
+        that is shorter than five sweeps). Default:
         "likeness" for noisy data; it says nothing where there is one region
     dictionary : start from these atoms, of `kruskal.learn` or the file of one; they settle patch, model,
         number of atoms and rank. They stay as they are, and only codes, usage and precisions are drawn
@@ -123,8 +125,8 @@ def inpaint(
     until_converged : end burn-in when the trace is level, and the run when more draws no longer move the
         estimate; ``sweeps`` (default then 500) and ``burn_in`` are upper limits
     time_budget : end the sweeps after so many seconds, pilot runs and compilation not counted, but finish the
-        annealing (by default only "mgp-cp" has any then); a resumed run has them anew. It cannot be repeated
-        exactly
+        first five sweeps and the annealing (by default only "mgp-cp" has any then); a resumed run has them
+        anew. It cannot be repeated exactly
     counts : the entries are counts, such as photons, 1 for each: their noise grows with them. Their roots,
         whose noise does not, are restored, and told as counts again. Not for "mgp-cp", nor with a dictionary
     online : learn from one batch of patches at a time, and remember of the others "exact" sums (the same as
@@ -159,11 +161,11 @@ def inpaint(
         x if isinstance(x, np.ma.MaskedArray) else values, observed, name="x", mask_name="observed"
     )
     refuse_constant(values, mask, "x")
-    refuse_tiny(values[mask], "x", float(np.finfo(np.float64).tiny))  # below, floats lose their digits
+    refuse_tiny(values, "x", SMALLEST_NORMAL, mask)
+    far = far_entries(values, mask, "x")
     if flag("counts", counts):
         _refuse_counts(model, dictionary)
         values = roots_of_counts(values, mask)
-    far = far_entries(values, mask, "x")
     scale = Scaling.fit(values, mask).scale
     copies = 0
     free_patch = channels is None and patch_shape is None and stride is None and dictionary is None

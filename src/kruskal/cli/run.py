@@ -127,7 +127,8 @@ def _sample(job: Job, inputs: Inputs, call: Callable[[Job, Inputs, Progress], Re
         for note in inputs.notes:
             progress.note(note)
         with named_by_options(job.input):
-            return call(job, inputs, progress)
+            restoration = call(job, inputs, progress)
+        return replace(restoration, notes=(*inputs.notes, *restoration.notes))
     finally:
         progress.stop()
 

@@ -1,7 +1,14 @@
 """READ: an array with its observed entries and metadata, from any format and back; data for experiments."""
 
 from kruskal.data import datasets
-from kruskal.data.arrays import real_array, refuse_constant, refuse_huge, refuse_infinite, refuse_tiny
+from kruskal.data.arrays import (
+    SMALLEST_NORMAL,
+    real_array,
+    refuse_constant,
+    refuse_huge,
+    refuse_infinite,
+    refuse_tiny,
+)
 from kruskal.data.atomic import atomic_path
 from kruskal.data.contrast import normalize_contrast
 from kruskal.data.corruption import Corrupted, corrupt, write_corrupted
@@ -19,6 +26,7 @@ from kruskal.data.splits import split_by_class
 
 __all__ = [
     "NOISE_OF_ROOTS",
+    "SMALLEST_NORMAL",
     "Corrupted",
     "LabelledPictures",
     "Loaded",

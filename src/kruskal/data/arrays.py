@@ -63,9 +63,16 @@ def refuse_huge(values: np.ndarray, name: str, limit: float = 3e38) -> None:
         raise InputError(f"{name} holds values as large as {largest:.3g}, expected numbers below {limit:g}")
 
 
-def refuse_tiny(values: np.ndarray, name: str, limit: float) -> None:
-    """Complain when all numbers are so small that float32 arithmetic would take them for zero."""
-    largest = float(np.abs(values).max())
+SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+"""Floats below it lose their digits."""
+
+
+def refuse_tiny(values: np.ndarray, name: str, limit: float, observed: np.ndarray | None = None) -> None:
+    """Complain when all observed numbers are so small that arithmetic would take them for zero."""
+    if values.dtype.kind != "f":
+        return
+    where = True if observed is None else observed
+    largest = max(float(values.max(where=where, initial=0)), -float(values.min(where=where, initial=0)))
     if largest < limit:
         raise InputError(f"{name} holds no value larger than {largest:.3g}, expected some above {limit:g}")
 

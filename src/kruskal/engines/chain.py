@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kruskal.errors import InputError
+from kruskal.errors import refuse_not_finite
 from kruskal.gibbs.local import Codes
 from kruskal.models import Model, SweepReport
 from kruskal.models.base import FactorModel
@@ -170,11 +170,7 @@ def traced(trace: np.ndarray, model: Model, state: Any, report: SweepReport) -> 
     """The trace with one more row."""
     watched = model.watched(state, report)
     row = [watched[name] for name in TRACED]
-    if not np.isfinite(row).all():
-        raise InputError(
-            f"the sampler met numbers that are not finite in sweep {len(trace) + 1}: an entry far outside of "
-            "all others, or an extreme prior, can do that"
-        )
+    refuse_not_finite(row, f"sweep {len(trace) + 1}")
     return np.vstack([trace, row])
 
 

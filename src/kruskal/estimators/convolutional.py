@@ -140,8 +140,8 @@ class CFA(Transformer, ImageLearner):
     ) -> Any:  # fmt: skip
         """Maps of images given the atoms: posterior means over ``sweeps`` less ``burn_in`` sweeps.
 
-        By default 20 sweeps, 100 where pixels are missing, half of them burn-in. Random numbers go by the
-        place of an image in ``X``.
+        By default 20 sweeps, 100 if any pixel of ``X`` is missing, half of them burn-in. Random numbers
+        go by the place of an image in ``X``.
 
         Returns
         -------
@@ -200,8 +200,8 @@ class CFA(Transformer, ImageLearner):
     ) -> Reconstruction:
         """Images without noise, given the atoms: mean and std over ``sweeps`` less ``burn_in`` sweeps.
 
-        By default 20 sweeps, 100 where pixels are missing, half of them burn-in. ``std`` is that of the maps
-        that these sweeps saw: with few sweeps it is too small.
+        By default 20 sweeps, 100 if any pixel of ``X`` is missing, half of them burn-in. ``std`` is that
+        of the maps that these sweeps saw: with few sweeps it is too small.
         """
         images, seen, shape = self._checked(X, observed)
         moments = Moments()

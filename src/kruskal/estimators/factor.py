@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from kruskal.data import Scaling, refuse_constant, refuse_infinite
+from kruskal.data import Scaling, far_entries, refuse_constant, refuse_infinite
 from kruskal.defaults import Look, channels_word, default_vector_atoms
 from kruskal.engines.coding import Coder, chunks
 from kruskal.engines.dictionary import Dictionary
@@ -64,6 +64,7 @@ class FactorEstimator(Transformer):
         values, mask = read_items(stack, observed, slice(0, len(stack)), may_be_none=False)
         refuse_mask(y, stack.shape)
         refuse_constant(values, mask, "X")
+        far_entries(values, mask, "X")
         scaling = Scaling.fit(values, mask)
         settings = self._settings(values, mask, scaling, self._options())
         threads = check_threads(self.threads)
@@ -113,6 +114,7 @@ class FactorEstimator(Transformer):
             settings = self._settings(values, observed, known.scaling, options | settled)
             return Ongoing.beginning(settings, known.scaling, known.first_state(1))
         refuse_constant(values, observed, "X")
+        far_entries(values, observed, "X")
         scaling = Scaling.fit(values, observed)
         return Ongoing.beginning(self._settings(values, observed, scaling, options), scaling)
 

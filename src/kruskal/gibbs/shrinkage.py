@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, polygamma, psi
 
+from kruskal.errors import refuse_not_finite
+
 LARGEST_ALPHA = 1e8
 _SMALLEST_ALPHA = 1e-8
 
@@ -84,8 +86,7 @@ def draw_alpha(
     The density of log alpha has one mode, so the slice is an interval and any way of stepping out that ends
     outside of it is valid; doubling the step copes with a start far from the mode.
     """
-    if not math.isfinite(statistics[0]):  # the slice would never end
-        raise FloatingPointError("alpha cannot be drawn: delta is not finite")
+    refuse_not_finite(statistics, "a draw of alpha")  # the slice would never end
     low_end, high_end = math.log(_SMALLEST_ALPHA), math.log(LARGEST_ALPHA)
 
     def height(log_alpha: float) -> float:
