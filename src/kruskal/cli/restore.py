@@ -99,7 +99,7 @@ def restore(
         float | None,
         typer.Option(
             metavar="S",
-            help="Stop the sweeps after so many seconds (but five are made), compilation not counted; not repeatable.",
+            help="Stop the sweeps after so many seconds, but not in the first five; not repeatable.",
             rich_help_panel=RUN,
         ),
     ] = None,
