@@ -99,7 +99,7 @@ def restore(
         float | None,
         typer.Option(
             metavar="S",
-            help="Stop the sweeps after so many seconds, but not in the first five; not repeatable.",
+            help="Stop after so many seconds of sweeps, of which at least five are made; not repeatable.",
             rich_help_panel=RUN,
         ),
     ] = None,
