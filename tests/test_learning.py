@@ -198,6 +198,7 @@ def test_a_run_that_was_stopped_before_its_first_sweep_starts_from_the_dictionar
         ({"rank": 6}, "rank 6 contradicts the dictionary, which has 2"),
         ({"model": "bpfa"}, "model bpfa contradicts the dictionary, which has kfa"),
         ({"auto": True}, "auto tests patch, sparsity and rank, but a dictionary settles them"),
+        ({"start": "random"}, "start random contradicts the dictionary, with which the atoms begin"),
         ({"dictionary": None, "adapt": True}, "adapt needs atoms to start from: give dictionary"),
         (
             {"dictionary": 5},

@@ -39,6 +39,8 @@ def settle(
             f"dictionary has atoms of shape {_words(dictionary.shape)}, "
             f"which do not fit into an array of shape {_words(array_shape)}"
         )
+    if given["start"] != "pca":
+        raise InputError(f"start {given['start']} contradicts the dictionary, with which the atoms begin")
     settled = {
         "model": dictionary.model, "patch_shape": dictionary.shape, "n_atoms": dictionary.n_atoms,
         "rank": dictionary.rank,
