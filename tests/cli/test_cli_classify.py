@@ -252,13 +252,13 @@ def test_a_wrong_cost_is_refused_before_the_layers_are_learned(refused, folder, 
 def test_mistakes(refused, folder, tmp_path):
     train = ("classify", "train", "known")
     assert "--output must name a .npz file" in refused(*train, "-o", "m.txt")
-    assert "--atoms takes whole numbers such as 50,200, not 'many'" in refused(
+    assert "--atoms takes whole numbers of at least 1 such as 1,2, not 'many'" in refused(
         *train, "-o", "m.npz", "--atoms", "many"
     )
     for text in ("²", "4,٣", "1" * 5000):
         for option in ("--atoms", "--feature-layers"):
             sentence = refused(*train, "-o", "m.npz", option, text)
-            assert sentence.startswith(f"{option} takes whole numbers such as 50,200, not '")
+            assert sentence.startswith(f"{option} takes whole numbers of at least 1 such as 1,2, not '")
     sentence = refused(*train, "-o", "m.npz", "--size", "999999999")
     assert sentence == "--size must be a whole number of 1 to 16384, not 999999999."
     assert "--atom-size takes pairs" in refused(*train, "-o", "m.npz", "--atom-size", "4,4")

@@ -92,7 +92,12 @@ def train(
         typer.Option(metavar="8x8,6x6,..", help="Size of the atoms of every layer.", rich_help_panel=MODEL),
     ] = "8x8,6x6",
     pooling: Annotated[
-        str, typer.Option(metavar="3x3,..", help="Blocks between the layers.", rich_help_panel=MODEL)
+        str,
+        typer.Option(
+            metavar="3x3,..",
+            help="Blocks after every layer; after the last one if it has an entry.",
+            rich_help_panel=MODEL,
+        ),
     ] = "3x3",
     rank: Annotated[
         int | None,

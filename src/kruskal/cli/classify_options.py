@@ -69,7 +69,7 @@ def numbers(text: str, option: str) -> list[int]:
     """Whole numbers such as ``50,200``."""
     words = [word.strip() for word in text.split(",")]
     if not all(options.is_whole(word) and int(word) > 0 for word in words):
-        raise InputError(f"{option} takes whole numbers such as 50,200, not {shortened(text)}.")
+        raise InputError(f"{option} takes whole numbers of at least 1 such as 1,2, not {shortened(text)}.")
     return [int(word) for word in words]
 
 
