@@ -12,7 +12,7 @@ import numpy as np
 
 from kruskal.data import SMALLEST_NORMAL, Scaling, far_entries, observed_entries, refuse_constant, refuse_tiny
 from kruskal.data.lazy import LazyArray, open_lazy, written_in_boxes
-from kruskal.data.masks import refuse_masked_mask
+from kruskal.data.masks import refuse_masked
 from kruskal.data.outliers import TOO_FAR
 from kruskal.defaults import Look, default_regions
 from kruskal.engines.chain import TRACED
@@ -66,7 +66,7 @@ class Scene:
                     f"{name} is {shown(chosen)}, but there is no file to find it in: leave {name} out"
                 )
         values = open_lazy(source, "source", key)
-        refuse_masked_mask(observed, "observed")
+        refuse_masked(observed, "observed")
         mask = None if observed is None else open_lazy(observed, "observed", mask_key)
         if mask is not None and mask.shape not in (values.shape, values.shape[:-1]):
             raise InputError(f"observed has shape {mask.shape}, expected {values.shape} like source")

@@ -126,6 +126,8 @@ def test_runs_say_it_and_refuse(tmp_path):
     assert "1 observed entry holds -9999" in kruskal.denoise(x, **QUICK).notes[0]
     large = {"patch_shape": (6, 6), "n_atoms": 8, "epochs": 1, "threads": 1}
     assert "holds -9999" in kruskal.inpaint_large(x, tmp_path / "out.npy", **large).notes[0]
+    with pytest.warns(UserWarning, match="holds -9999"):
+        kruskal.KFA(4, sweeps=2).fit(x)
     counts = np.random.default_rng(0).poisson(5.0, (60, 60)).astype(float)
     counts[5, 5] = 1e5
     assert "holds 100000" in kruskal.denoise(counts, counts=True, **QUICK).notes[0]

@@ -86,15 +86,16 @@ def check_mask_shape(
     raise InputError(f"{name} has shape {found}, expected {shape}{alternative} like {array_name}")
 
 
-def refuse_masked_mask(mask: Any, name: str) -> None:
-    """Complain about a mask that does not say of every entry whether it is observed."""
-    if isinstance(mask, np.ma.MaskedArray) and np.ma.getmaskarray(mask).any():
-        raise InputError(f"{name} has masked entries itself, expected True or False for every entry")
+def refuse_masked(x: Any, name: str = "X") -> None:
+    """Refuse masked entries where everything must be known: their values would be used."""
+    n_masked = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
+    if n_masked:
+        raise InputError(f"{name} has {n_masked} masked entries, expected none")
 
 
 def _fitting(mask: Any, shape: tuple[int, ...], stacked: bool, name: str, array_name: str) -> np.ndarray:
     """Turn a mask into booleans that broadcast to `shape`."""
-    refuse_masked_mask(mask, name)
+    refuse_masked(mask, name)
     numbers = real_array(mask, name)
     if numbers.dtype.kind == "f" and np.isnan(numbers).any():
         raise InputError(f"{name} holds NaN, expected booleans or numbers (zero is False)")

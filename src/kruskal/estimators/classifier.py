@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from kruskal.data import refuse_huge, refuse_infinite
+from kruskal.data.masks import refuse_masked
 from kruskal.errors import InputError, shown
-from kruskal.estimators.scikit import ScikitEstimator, numbers, refuse_masked
+from kruskal.estimators.scikit import ScikitEstimator, numbers
 
 
 class Classifier(ScikitEstimator, ABC):

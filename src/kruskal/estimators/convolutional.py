@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from kruskal.data.arrays import real_array, refuse_infinite
+from kruskal.data.masks import refuse_masked
 from kruskal.engines.progress import Progress
 from kruskal.engines.threads import ImageThreads
 from kruskal.errors import InputError, flag, whole_number
@@ -22,7 +23,7 @@ from kruskal.estimators.image_batches import Moments, Reconstruction, image_batc
 from kruskal.estimators.image_learning import ImageLearner, Model
 from kruskal.estimators.image_options import ImageOptions, image_options
 from kruskal.estimators.items import check_share
-from kruskal.estimators.scikit import Transformer, refuse_mask, refuse_masked, unchanged_on_failure
+from kruskal.estimators.scikit import Transformer, refuse_mask, unchanged_on_failure
 from kruskal.gibbs.conv_local import dense_maps, sparse_maps
 from kruskal.models import CFA as GaussianModel
 from kruskal.models import CKFA as KruskalModel

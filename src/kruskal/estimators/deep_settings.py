@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kruskal.data import Scaling, refuse_huge, refuse_infinite, refuse_tiny
+from kruskal.data.masks import refuse_masked
 from kruskal.deep.network import Network, build_network
 from kruskal.deep.objective import Terms
 from kruskal.deep.rmsprop import Schedule
@@ -26,7 +27,6 @@ from kruskal.estimators.classifier import check_labels, label_array
 from kruskal.estimators.deep_seen import check_seen
 from kruskal.estimators.image_batches import pair_of_sizes
 from kruskal.estimators.items import check_below_one
-from kruskal.estimators.scikit import refuse_masked
 from kruskal.estimators.svm import BayesianSVM
 from kruskal.gibbs.local import MOST_ATOMS
 from kruskal.models.dgdn import DeepModel

@@ -6,15 +6,23 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from kruskal.data import Scaling, far_entries, refuse_constant, refuse_infinite
+from kruskal.data import Scaling, refuse_constant, refuse_infinite
+from kruskal.data.masks import refuse_masked
 from kruskal.defaults import Look, channels_word, default_vector_atoms
 from kruskal.engines.coding import Coder, chunks
 from kruskal.engines.dictionary import Dictionary
 from kruskal.engines.progress import Silent
 from kruskal.engines.threads import check_threads
 from kruskal.errors import InputError, check_seed, flag, whole_number
-from kruskal.estimators.items import check_below_one, check_share, finite_items, read_items, scaled_items
-from kruskal.estimators.scikit import Transformer, item_stack, numbers, refuse_mask, refuse_masked
+from kruskal.estimators.items import (
+    check_below_one,
+    check_share,
+    finite_items,
+    read_items,
+    scaled_items,
+    warn_of_far,
+)
+from kruskal.estimators.scikit import Transformer, item_stack, numbers, refuse_mask
 from kruskal.gibbs.coding import CodingPlan
 from kruskal.learning import describe, learn_items, resolve_stack
 from kruskal.models import FIRST_NOISE_PRECISION
@@ -64,7 +72,7 @@ class FactorEstimator(Transformer):
         values, mask = read_items(stack, observed, slice(0, len(stack)), may_be_none=False)
         refuse_mask(y, stack.shape)
         refuse_constant(values, mask, "X")
-        far_entries(values, mask, "X")
+        warn_of_far(values, mask)
         scaling = Scaling.fit(values, mask)
         settings = self._settings(values, mask, scaling, self._options())
         threads = check_threads(self.threads)
@@ -114,7 +122,7 @@ class FactorEstimator(Transformer):
             settings = self._settings(values, observed, known.scaling, options | settled)
             return Ongoing.beginning(settings, known.scaling, known.first_state(1))
         refuse_constant(values, observed, "X")
-        far_entries(values, observed, "X")
+        warn_of_far(values, observed)
         scaling = Scaling.fit(values, observed)
         return Ongoing.beginning(self._settings(values, observed, scaling, options), scaling)
 

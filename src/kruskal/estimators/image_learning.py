@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from kruskal.data import Scaling, far_entries, refuse_constant
+from kruskal.data import Scaling, refuse_constant
 from kruskal.engines.progress import COMPILING
 from kruskal.engines.threads import ImageThreads
 from kruskal.errors import InputError, shown, whole_number
 from kruskal.estimators.image_batches import image_batch
 from kruskal.estimators.image_options import ImageOptions
-from kruskal.estimators.items import refuse_far_out
+from kruskal.estimators.items import refuse_far_out, warn_of_far
 from kruskal.estimators.scikit import ScikitEstimator
 from kruskal.gibbs.conv_memory import ConvMemory
 from kruskal.gibbs.conv_synthesis import synthesise
@@ -60,7 +60,7 @@ class ImageLearner(ScikitEstimator, ABC):
         options = self._options()
         progress, seed, burn_in = options.progress, options.seed, options.burn_in
         refuse_constant(images, seen, "X")
-        far_entries(images, seen, "X")
+        warn_of_far(images, seen)
         self.scaling_ = Scaling.fit(images, seen)
         self.model_ = model = self._build(images.shape[1:])
         values = self.scaling_.forward(np.where(seen, images, 0))

@@ -1,10 +1,11 @@
 """Items as users give them, checked and scaled; and the numbers that say how they are treated."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from kruskal.data import Scaling, check_mask_shape, observed_entries, real_array
+from kruskal.data import Scaling, check_mask_shape, far_entries, observed_entries, real_array
 from kruskal.errors import InputError, number_or_nan, shown
 from kruskal.estimators.scikit import numbers
 from kruskal.patches import Items
@@ -54,6 +55,13 @@ def refuse_far_out(scaled: np.ndarray) -> None:
             f"X holds values too large beside those that the model was fitted to: {largest:.2g} times "
             f"their range, expected at most {LARGEST_SCALED:.2g}"
         )
+
+
+def warn_of_far(values: np.ndarray, observed: np.ndarray) -> None:
+    """Warn of a value far outside of all others, or refuse it; see `kruskal.data.far_entries`."""
+    far = far_entries(values, observed, "X")
+    if far is not None:
+        warnings.warn(far, UserWarning, stacklevel=3)
 
 
 def check_below_one(name: str, value: Any) -> float:

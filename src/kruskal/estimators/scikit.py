@@ -161,13 +161,6 @@ def numbers(x: Any, name: str = "X") -> np.ndarray:
     return array
 
 
-def refuse_masked(x: Any, name: str = "X") -> None:
-    """Refuse masked entries where everything must be known: their values would be used."""
-    n_masked = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
-    if n_masked:
-        raise InputError(f"{name} has {n_masked} masked entries, expected none")
-
-
 def _is_default(value: Any, default: Any) -> bool:
     """Whether both are the same, or plain values that are equal."""
     value = _plain(value)
